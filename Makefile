@@ -11,7 +11,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 WEB_SOURCES := $(shell find web -path web/node_modules -prune -o -path web/dist -prune -o -type f -print)
 VIEWER := python/plinth/report/viewer.html
 
-.PHONY: help try try-fleet try-hosts build test run-tests test-long check check-types check-rust check-python check-viewer dist test-dist test-try docs fmt bench bench-load bench-tpcc simulate fuzz clean test-deps
+.PHONY: help try try-fleet try-hosts build test run-tests test-quick test-long check check-types check-rust check-python check-viewer dist test-dist test-try docs fmt bench bench-load bench-tpcc simulate fuzz clean test-deps
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -66,6 +66,9 @@ test: ## the tests: Rust, Python, viewer, and the checks; lists those of test-lo
 run-tests: test-deps
 	@env --unset=MAKEFLAGS --unset=MFLAGS scripts/tests.sh
 
+test-quick: test-deps ## in three minutes, while you work: unit tests and one whole run
+	@env --unset=MAKEFLAGS --unset=MFLAGS scripts/tests.sh quick
+
 OLD_POSTGRES := tests/postgres/node_modules/.package-lock.json
 
 $(OLD_POSTGRES): tests/postgres/package-lock.json $(STAMPS)/python
@@ -76,7 +79,7 @@ $(OLD_POSTGRES): tests/postgres/package-lock.json $(STAMPS)/python
 test-long: test-deps $(OLD_POSTGRES) ## what takes long: ten times as many comparisons with pgbench; experiments on emulated disks
 	PLINTH_TEST_FACTOR=10 cargo test --release -p plinth-script --quiet
 	PLINTH_TEST_FACTOR=10 $(BIN)/pytest tests/engine/load/test_native_language.py
-	$(BIN)/pytest -m long
+	@env --unset=MAKEFLAGS --unset=MFLAGS scripts/tests.sh long
 
 $(STAMPS)/tools: requirements-tools.lock $(STAMPS)/venv
 	$(BIN)/uv venv --quiet --clear .venv/tools

@@ -7,9 +7,11 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
 
 from children import ChildResult, run_in_child
 from plinth.model.errors import PlinthError
@@ -22,6 +24,22 @@ pin_surroundings()  # before anything reads the environment, or is started
 # How fast a machine is decides no test.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
+
+
+WITH_AGENTS = ("tests/fleet/", "tests/e2e/test_fleet_runs.py", "tests/replay/test_replay.py")
+"""What starts agents, or takes all agents of this machine for those that it has started."""
+
+
+class _ByFile(LoadScopeScheduling):
+    """Gives each process all tests of a file, and one process all that have agents."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "agents" if nodeid.startswith(WITH_AGENTS) else nodeid.partition("::")[0]
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    """Deals the tests to the processes of a lane (scripts/tests.sh)."""
+    return _ByFile(config, log)
 
 
 def pytest_deselected(items: list[pytest.Item]) -> None:

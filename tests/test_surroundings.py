@@ -136,6 +136,7 @@ def test_tests_see_the_same_however_they_are_started(
     assert surroundings(tmp_path, set_up, environment) == as_usual
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "set_up", [signals_ignored, signals_blocked, files_for_the_owner_only, few_open_files, another_folder]
 )

@@ -53,6 +53,7 @@ def test_main_effects_are_means_over_the_others_and_interactions_ratios_of_ratio
         assert interval is not None and interval.high / interval.low < 1.2
 
 
+@pytest.mark.long
 def test_intervals_of_effects_hold_the_truth_as_often_as_they_say() -> None:
     count, held = 75, 0
     design = design_of(noisy(0).plan)

@@ -18,6 +18,7 @@ SLACK = 2.5 * math.sqrt(0.05 * 0.95 / COUNT)
 QUIET, ONE_NOISY = (0.03,) * 4, (0.01, 0.01, 0.01, 0.2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("noise", "trials", "strata"),
     [
@@ -34,6 +35,7 @@ def test_variants_that_are_the_same_are_one_group(noise: tuple[float, ...], tria
     assert found.covered >= 0.95 - SLACK
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("trials", [3, 5, 10])
 def test_the_best_is_in_the_group_of_the_fastest(trials: int) -> None:
     logs = np.log([1.0, 1.02, 1.1, 1.05, 0.8]).tolist()

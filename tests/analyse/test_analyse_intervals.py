@@ -20,6 +20,7 @@ tps = st.floats(min_value=1, max_value=1e6)
 trials = st.lists(tps, min_size=3, max_size=10)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("noise", simulation.NOISES)
 def test_interval_of_a_median_covers(noise: str, n: int) -> None:

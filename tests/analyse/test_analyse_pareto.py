@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from analyse_bundles import edit_trial, histogram, sweep
 from browser import check_report
@@ -126,6 +127,7 @@ def test_of_two_with_prices_both_have_a_cost() -> None:
     assert {name: cost and round(cost.value, 3) for name, cost in costs.items()} == {"disk": 0.1, "ssd": 0.05}
 
 
+@pytest.mark.long
 def test_every_form_of_the_report_has_it(tmp_path: Path) -> None:
     run = reported(made({"disk": (1000, 9), "ssd": (2000, 9), "memory": (3000, 2), "slow": (900, 30)}))
     terminal = " ".join(render_terminal(run.report, width=80, color=False).split())

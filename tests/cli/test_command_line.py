@@ -18,6 +18,7 @@ REPOSITORY = Path(__file__).parents[2]
 PLINTH = [sys.executable, "-m", "plinth"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "words", [("--version",), ("plan", "x.toml"), ("plan", "none.toml"), ("run",), ("bench", "-c")]
 )
@@ -78,6 +79,7 @@ SUBCOMMANDS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("words", SUBCOMMANDS, ids=" ".join)
 def test_help_of_a_command_needs_no_model_and_nothing_that_runs(words):
     loaded = loaded_by(*words, "--help")

@@ -84,6 +84,7 @@ def test_a_baseline_file_replaces_its_bundle(
     assert by_file["ratios"] == by_bundle["ratios"] and by_file["differences"] == by_bundle["differences"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("change", "said"),
     [

@@ -183,6 +183,7 @@ def is_long(block: Documented) -> bool:
     return block.page.name in ("experiments.md", "start.md") or "--grid" in block.text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "block",
     [

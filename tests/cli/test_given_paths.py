@@ -229,6 +229,7 @@ def place(scratch: Path, bundle: Path) -> Place:
     return Place(scratch, bundle, scratch / "experiment.toml", scratch / "log")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("row", [pytest.param(row, id=name) for name, row in (ROWS | OPENED_ELSEWHERE).items()])
 def test_whatever_a_path_leads_to_the_command_ends_in_a_sentence(row: Row, place: Place) -> None:
     wrong = [

@@ -57,6 +57,7 @@ def limited(folder: Path, limit_mib: int, *words: str) -> "subprocess.CompletedP
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_ends_in_order_at_every_limit(folder: Path, name: str) -> None:
     codes = []

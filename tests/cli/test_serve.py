@@ -123,6 +123,7 @@ def test_the_catalogue_follows_what_changes(tmp_path):
         assert served.ask(f"/bundles/{key}")[0] == 404
 
 
+@pytest.mark.long
 def test_a_report_is_the_same_page_as_that_of_the_command(tmp_path):
     path = written(tmp_path / "b")
     with Served(tmp_path) as served:
@@ -134,6 +135,7 @@ def test_a_report_is_the_same_page_as_that_of_the_command(tmp_path):
     assert page == (tmp_path / "r.html").read_text()
 
 
+@pytest.mark.long
 def test_ticked_runs_are_compared_with_the_oldest(tmp_path):
     for number, name in enumerate(("new", "old")):
         path = written(tmp_path / name, created_unix_ns=10**18 - number)

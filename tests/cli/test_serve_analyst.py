@@ -69,6 +69,7 @@ def test_after_the_end_nothing_is_analysed(tmp_path, analyst):
         analyst.do("answer", BundleFolder(tmp_path), [""])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
 def test_ctrl_c_ends_a_report_that_is_being_made_and_those_that_wait_for_it(tmp_path, monkeypatch, number):
     """A process that is stopped never ends its work: so does no report, however large."""

@@ -140,6 +140,7 @@ def _reads(pid: int, pipe: os.stat_result) -> bool:
 _READ = {"x86_64": 0, "aarch64": 63}[os.uname().machine]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", SIGNALS)
 @pytest.mark.parametrize("words", [["clean"], ["run", "x.toml"]], ids=["clean", "run"])
 def test_what_waits_for_the_lock_of_the_journals_ends(

@@ -143,6 +143,7 @@ def in_us(times_ns: list[float]) -> str:
     return ", ".join(f"{ns / 1000:.0f}" for ns in times_ns)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "profile",
     [

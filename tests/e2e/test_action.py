@@ -62,6 +62,7 @@ def acted(project, **inputs):
     return done, said
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("newline", ["\n", pytest.param("\r\n", marks=pytest.mark.long)])
 def test_every_line_of_a_block_counts(project, newline):
     """The run is too short to decide anything, which only the second line of `fail-on` takes for a failure."""

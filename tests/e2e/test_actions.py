@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 MEASURE = """\
 [measure]
 warmup = "200ms"
@@ -22,6 +24,7 @@ def events(project):
     return [event for event in map(json.loads, lines) if event["kind"].startswith("action")]
 
 
+@pytest.mark.long
 def test_actions_are_done_in_time_and_are_events(project, nothing_left):
     with_actions(
         project,
@@ -57,6 +60,7 @@ sql = "DO $$ BEGIN ASSERT current_setting('log_min_duration_statement') = '4321m
     nothing_left()
 
 
+@pytest.mark.long
 def test_an_action_that_fails_fails_its_trial(project, nothing_left):
     with_actions(project, '[[measure.action]]\nat = "100ms"\ndo = "sql"\nsql = "SELECT 1/0"\n')
     done = project.run()
@@ -67,6 +71,7 @@ def test_an_action_that_fails_fails_its_trial(project, nothing_left):
     nothing_left()
 
 
+@pytest.mark.long
 def test_an_action_that_outlasts_the_load_is_cancelled(project, nothing_left):
     """And the one that it kept from beginning is no secret."""
     sleep = '[[measure.action]]\nat = "100ms"\ndo = "sql"\nsql = "SELECT pg_sleep(600)"\n'

@@ -61,6 +61,7 @@ def decided(module_project):
     return module_project
 
 
+@pytest.mark.long
 def test_trials_end_once_the_comparison_is_decided(decided):
     assert [one["block"] for one in decided.trials()] == [block for block in (1, 2, 3, 4) for _ in range(3)]
     assert manifest(decided)["trials_end"] == {"block": 4, "reason": "decided", "open_comparisons": 0}
@@ -77,6 +78,7 @@ def test_trials_end_once_the_comparison_is_decided(decided):
     assert decided.left_behind() == []
 
 
+@pytest.mark.long
 def test_such_a_bundle_is_whole(decided):
     assert decided.plinth("verify", decided.bundle).returncode == 0
     again = decided.plinth("resume", decided.bundle)

@@ -41,6 +41,7 @@ def atlas(module_project):
     return module_project, read_cuts(module_project.bundle)
 
 
+@pytest.mark.long
 def test_images_of_recorded_disks_show_what_was_lost_by_each_moment(atlas):
     """synchronous_commit = off loses commits; with on, the control, nothing is missing."""
     project, cuts = atlas
@@ -68,6 +69,7 @@ def test_images_of_recorded_disks_show_what_was_lost_by_each_moment(atlas):
     assert project.plinth("verify", project.bundle).returncode == 0
 
 
+@pytest.mark.long
 def test_a_damaged_image_is_opened_with_its_server_until_the_interrupt(atlas):
     project, cuts = atlas
     number = next(cut.number for cut in cuts if cut.damage)
@@ -156,6 +158,7 @@ def test_images_of_an_interrupted_recording_are_kept_next_to_those_of_the_next_a
     nothing_left()
 
 
+@pytest.mark.long
 def test_an_image_that_the_kernel_does_not_mount_is_a_result_with_its_words(project, nothing_left):
     """The superblock is zeroed below the file system, over and over, while the disk is recorded."""
     project.write(ATLAS_OF_ONE.replace("recordings = 2", "recordings = 1"))

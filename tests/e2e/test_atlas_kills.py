@@ -38,6 +38,7 @@ sys.exit(main())
 """plinth, which is killed when it calls a function of the atlas for the n-th time."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("function", "call"),
     [

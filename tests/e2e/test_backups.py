@@ -147,6 +147,7 @@ def write(project, path: Path | str, *changes: tuple[str, str]) -> None:
     project.write(text)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "form", [pytest.param(form, marks=[pytest.mark.long] if form in ("tar", "gzip") else []) for form in BACKUPS]
 )
@@ -171,6 +172,7 @@ def test_the_plan_says_what_is_copied(project, original: Original) -> None:
     assert "and cut it off from its original" in planned
 
 
+@pytest.mark.long
 def test_a_link_to_a_backup_is_copied_from_where_it_leads(
     project, nothing_left, original: Original, place: Path
 ) -> None:
@@ -214,6 +216,7 @@ def test_trials_begin_with_the_backup(project, nothing_left, original: Original)
     nothing_left()
 
 
+@pytest.mark.long
 def test_a_copy_that_was_cut_short_is_made_again(project, nothing_left, original: Original, place: Path) -> None:
     """A backup that is large enough that the kill comes while it is copied."""
     private = Path(shutil.copytree(original.path("plain"), place / "private", symlinks=True))
@@ -251,6 +254,7 @@ def spoilt(original: Original, place: Path) -> Path:
     return give(Path(shutil.copytree(original.path("plain"), place / "spoilt", symlinks=True)))
 
 
+@pytest.mark.long
 def test_a_damaged_backup_is_refused(project, nothing_left, spoilt: Path) -> None:
     with next(spoilt.glob("base/*/1259")).open("r+b") as file:
         file.write(b"spoilt")
@@ -271,6 +275,7 @@ def test_a_link_out_of_the_backup_is_not_followed(project, nothing_left, spoilt:
     nothing_left()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("target", ["/etc", "/"])
 def test_a_tablespace_that_is_none_is_not_copied(project, nothing_left, spoilt: Path, target: str) -> None:
     link = next((spoilt / "pg_tblspc").iterdir())
@@ -302,6 +307,7 @@ def test_what_is_no_backup_is_refused_in_the_plan(project, original: Original, s
         assert said in " ".join(planned.stderr.split()), planned.stderr
 
 
+@pytest.mark.long
 def test_a_data_directory_that_was_not_shut_down_is_refused(
     project, nothing_left, original: Original, place: Path
 ) -> None:

@@ -341,6 +341,7 @@ def test_inherited_pg_variables_do_not_reach_a_managed_server(project):
     assert done.returncode in (0, 3), done.stderr
 
 
+@pytest.mark.long
 def test_a_run_without_standard_streams_is_a_run_like_any_other(project):
     words = [sys.executable, "-m", "plinth", "run", "x.toml", "--bundle", str(project.bundle), *ONE]
     closed = ["sh", "-c", f"exec {shlex.join(words)} 0<&- 1>&- 2>&-"]

@@ -57,6 +57,7 @@ def read_bytes(trial: dict) -> int:
     return trial["devices"][0]["read_bytes"]
 
 
+@pytest.mark.long
 def test_a_cold_cache_is_read_from_the_device_and_memory_is_said_not_to_be_cold(project, nothing_left):
     trials = run(project, "cold")
     disk, memory = trials["looped"], trials["memory"]
@@ -90,6 +91,7 @@ def test_a_warm_cache_is_not_read_from_the_device(project, nothing_left):
     nothing_left()
 
 
+@pytest.mark.long
 def test_what_memory_does_not_hold_is_not_warm(project):
     past_the_page_cache = ("--set", "server.settings.debug_io_direct='data'", "--set", 'matrix.storage=["looped"]')
     (trial,) = run(project, "warm", *past_the_page_cache).values()
@@ -99,6 +101,7 @@ def test_what_memory_does_not_hold_is_not_warm(project):
     assert gap["reason"].startswith("memory does not hold all tables and indexes: ")
 
 
+@pytest.mark.long
 def test_an_external_server_is_warmed_by_what_it_has(project, service):
     _, services = service
     head, _, rest = EXPERIMENT.replace("CACHE", "warm").partition("[storage.looped]")

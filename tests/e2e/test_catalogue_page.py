@@ -3,6 +3,8 @@
 import json
 import subprocess
 
+import pytest
+
 from browser import ROOT, node
 from other_port import server_on_another_port
 from serving import Served
@@ -11,6 +13,7 @@ from small_bundles import written
 USE = ROOT / "web" / "e2e" / "catalogue.mjs"
 
 
+@pytest.mark.long
 def test_the_catalogue_has_the_look_of_the_report_and_is_sorted_filtered_and_followed(tmp_path):
     bundles = tmp_path / "in"
     written(bundles / "first", created_unix_ns=10**18)

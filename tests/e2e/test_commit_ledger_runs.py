@@ -21,6 +21,7 @@ def with_ledger(project, dataset, workload, actions=""):
     project.write(f"{storage}{server}[dataset]\n{dataset}\n[workload]\n{workload}\nclients = 4\n{MEASURE}{actions}")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("dataset", "workload"), [pytest.param(*BUILTIN, marks=pytest.mark.long), TPCB])
 def test_a_trial_says_how_many_acknowledged_commits_are_missing(project, nothing_left, dataset, workload):
     with_ledger(project, dataset, workload)

@@ -96,6 +96,7 @@ def test_what_a_dump_runs_while_it_is_restored_has_no_rights(project, nothing_le
     nothing_left()
 
 
+@pytest.mark.long
 def test_the_canaries_sing_when_a_superuser_does_what_the_dump_does(canaries: Path) -> None:
     """The control: the same dump, restored and used by a superuser with its own search_path, fires."""
     owner = server_owner()
@@ -171,6 +172,7 @@ END;
 """
 
 
+@pytest.mark.long
 def test_what_only_the_owner_of_the_database_may_do_is_noted(project, nothing_left) -> None:
     write(project, OF_AN_OWNER, 18)
     (project.folder / "shop.pgbench").write_text(OF_THE_LOAD)

@@ -3,6 +3,7 @@
 import json
 
 import psycopg
+import pytest
 
 EXPERIMENT = """\
 spec = 1
@@ -32,6 +33,7 @@ aa = false
 SCRIPT = "INSERT INTO public.seen SELECT current_setting('synchronous_commit'), current_setting('plinth.note');\n"
 
 
+@pytest.mark.long
 def test_each_variant_has_its_own_in_the_sessions_of_its_load(project, service):
     string, services = service
     with psycopg.connect(string, autocommit=True) as control:

@@ -43,6 +43,7 @@ def test_interrupted_in_every_phase(project, nothing_left, phase, number, monkey
     nothing_left()
 
 
+@pytest.mark.long
 def test_a_terminal_that_goes_ends_the_run_and_all_is_undone(project, nothing_left):
     """As when the connection to another machine is lost: SIGHUP, and nothing can be written any more."""
     ours, its = os.openpty()
@@ -119,6 +120,7 @@ def test_kill_then_clean_then_resume(project, nothing_left):
     nothing_left()
 
 
+@pytest.mark.long
 def test_resume_cleans_up_automatically_and_a_complete_bundle_has_nothing_to_resume(project, nothing_left):
     running = project.start(*ONCE)
     running.wait_for("load tpcb")
@@ -136,6 +138,7 @@ def test_resume_cleans_up_automatically_and_a_complete_bundle_has_nothing_to_res
     assert project.trials() == trials
 
 
+@pytest.mark.long
 def test_a_living_run_is_neither_cleaned_nor_resumed(project, nothing_left):
     running = project.start(*ONCE)
     running.wait_for("trial 1 of")
@@ -148,6 +151,7 @@ def test_a_living_run_is_neither_cleaned_nor_resumed(project, nothing_left):
     nothing_left()
 
 
+@pytest.mark.long
 def test_a_server_that_is_killed_fails_its_trial_and_no_other(project, nothing_left):
     running = project.start("--set", "measure.duration=1s", *ONCE)
     running.wait_for("trial 1 of")
@@ -162,6 +166,7 @@ def test_a_server_that_is_killed_fails_its_trial_and_no_other(project, nothing_l
     nothing_left()
 
 
+@pytest.mark.long
 def test_a_backend_that_is_killed_fails_its_trial_and_the_server_comes_back(project, nothing_left):
     running = project.start("--set", "measure.duration=2s", *ONCE)
     running.wait_for("trial 1 of")

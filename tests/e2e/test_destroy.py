@@ -80,6 +80,7 @@ def test_a_run_takes_the_disk_only_with_the_word_and_gives_it_back(project, noth
     in_private_mounts(attempt)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

@@ -151,6 +151,7 @@ def test_one_is_restored_by_tcp_with_the_password_of_the_run(project, nothing_le
     nothing_left()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["custom", pytest.param("plain", marks=pytest.mark.long)])
 def test_one_is_restored_into_a_server_on_a_host(
     project, nothing_left, dumps: Path, tmp_path, monkeypatch, form
@@ -183,6 +184,7 @@ def test_the_programs_that_restore_one_into_a_host_are_here(project, dumps: Path
     assert "restored by psql and pg_restore of this machine" in said and "no PostgreSQL 17" in said
 
 
+@pytest.mark.long
 def test_a_restore_that_was_cut_short_is_done_again(project, nothing_left, dumps: Path) -> None:
     (project.folder / "shop.pgbench").write_text(SCRIPT)
     project.write(EXPERIMENT.replace("PATH", str(dumps / "shop.dump")))
@@ -225,6 +227,7 @@ SELECT 1 / (1 - pg_has_role('shopkeeper', 'pg_read_server_files', 'MEMBER')::int
 """
 
 
+@pytest.mark.long
 def test_roles_of_the_globals_are_there_without_their_rights(project, nothing_left) -> None:
     mark = Path("/tmp") / f"plinth-hostile-{os.getpid()}"
     dump = """\
@@ -267,6 +270,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("what", HOSTILE)
 def test_a_dump_gets_nothing_but_its_database(project, nothing_left, what: str) -> None:
     line, _ = HOSTILE[what]
@@ -280,6 +284,7 @@ def test_a_dump_gets_nothing_but_its_database(project, nothing_left, what: str) 
     nothing_left()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("text", "said"),
     [

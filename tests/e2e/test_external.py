@@ -67,6 +67,7 @@ def test_datasets_that_differ_have_schemas_of_their_own_on_one_server(project, s
     assert project.left_behind() == []
 
 
+@pytest.mark.long
 def test_a_password_among_the_levels_is_neither_shown_nor_kept(project, service):
     string, _ = service
     levels = [f"{string} application_name=by{number} password=s3cr3t{number}" for number in (1, 2)]
@@ -84,6 +85,7 @@ def test_a_password_among_the_levels_is_neither_shown_nor_kept(project, service)
     assert not [path for path in kept if b"s3cr3t" in path.read_bytes() or "s3cr3t" in str(path)]
 
 
+@pytest.mark.long
 def test_each_server_is_found_by_the_environment(project, service):
     """Connecting to the first took the variables away that the second rests on."""
     _, services = service

@@ -24,6 +24,7 @@ def server_facts(project, variant):
     return json.loads((project.bundle / "env" / f"server-{variant}.json").read_text())
 
 
+@pytest.mark.long
 def test_wal_on_a_storage_of_its_own_as_a_factor(project, nothing_left):
     elsewhere(project, 'storage = "disk"', matrix='server.wal_storage = ["disk", "memory"]\n')
     planned = project.plinth("plan", "x.toml")

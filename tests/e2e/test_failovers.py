@@ -124,6 +124,7 @@ def test_two_nodes_that_take_writes_fail_the_trial(project, nothing_left):
     nothing_left()
 
 
+@pytest.mark.long
 def test_commits_that_wait_for_a_dead_standby_end_with_the_trial_and_count_as_local(project, nothing_left):
     waiting = 'synchronous_standby_names = "FIRST 1 (a)"\n[server.standby.a]'
     kills = KILL.replace('"kill"', '"kill"\nnode = "a"')

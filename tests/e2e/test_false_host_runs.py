@@ -89,6 +89,7 @@ def test_a_failure_with_the_exit_code_0_fails_the_run(project, lying, nothing_le
     nothing_left()
 
 
+@pytest.mark.long
 def test_the_log_of_a_server_there_is_cut(project, lying, nothing_left) -> None:
     lying(log_without_end)
     done = project.run()
@@ -99,6 +100,7 @@ def test_the_log_of_a_server_there_is_cut(project, lying, nothing_left) -> None:
     nothing_left()
 
 
+@pytest.mark.long
 def test_the_commands_of_a_host_are_cut(project, lying, nothing_left) -> None:
     lying(many_commands)
     done = project.run()
@@ -108,6 +110,7 @@ def test_the_commands_of_a_host_are_cut(project, lying, nothing_left) -> None:
     nothing_left()
 
 
+@pytest.mark.long
 def test_a_host_that_lies_about_what_it_has_undone_fails_the_run(project, lying, nothing_left) -> None:
     lying(false_end)
     done = project.run()

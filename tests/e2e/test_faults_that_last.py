@@ -67,6 +67,7 @@ def begun(project) -> dict[str, float]:
     return {event["text"]: event["t_ns"] / 1e9 for event in events(project) if event["kind"] == "action_start"}
 
 
+@pytest.mark.long
 def test_each_fault_does_what_it_says_and_ends_in_time(project, nothing_left):
     project.write(EXPERIMENT + PAUSE + SLOW + FULL + LAST)
     planned = project.plinth("plan", "x.toml")
@@ -174,6 +175,7 @@ def paused_in(folder: Path) -> list[int]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("text", "place", "said"),
     [

@@ -56,6 +56,7 @@ def write(project, storage: str, *changes: tuple[str, str]) -> None:
     project.write(text)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("storage", "kind", "commands"),
     [
@@ -90,6 +91,7 @@ def test_every_commit_of_before_is_there_and_none_of_after(project, nothing_left
     nothing_left()
 
 
+@pytest.mark.long
 def test_a_server_that_dies_after_its_snapshot_is_brought_back_to_it(project, nothing_left):
     kill = '[[measure.action]]\nat = "1500ms"\ndo = "kill"\n[[measure.action]]\nat = "1600ms"\ndo = "start"\n'
     write(project, BTRFS)
@@ -177,6 +179,7 @@ OTHER = '[storage.other]\nkind = "directory"\n'
 STANDBY = ("[dataset]", '[server.standby.a]\nstorage = "other"\n[dataset]')
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("storage", "change", "place", "said"),
     [

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 TEXT = """\
 spec = 1
 name = "forecast"
@@ -23,6 +25,7 @@ on = "memory"
 """
 
 
+@pytest.mark.long
 def test_a_run_is_forecast_on_other_drives(project, nothing_left) -> None:
     project.write(TEXT)
     done = project.run(timeout_s=240)

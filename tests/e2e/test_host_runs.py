@@ -124,6 +124,7 @@ probe = "0s"
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("primary", "other"), [("far", "near"), pytest.param("near", "far", marks=pytest.mark.long)])
 def test_standbys_are_on_hosts_of_their_own_and_every_machine_is_observed(
     project, db1, db2, nothing_left, primary, other
@@ -196,6 +197,7 @@ probes = 2
 EMULATED = 'kind = "emulated"\nprofile = "nvme"\nsize = "600MiB"'
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("far", "fault"),
     [('kind = "directory"', "kill"), pytest.param(EMULATED, "power", marks=pytest.mark.long)],
@@ -344,6 +346,7 @@ within = "300ms"
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("lie", "is_lost"),
     [pytest.param("", False, id="honest"), pytest.param(LIE, True, marks=pytest.mark.long, id="lies")],
@@ -425,6 +428,7 @@ back_within = "5s"
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "errors", [("flush",), pytest.param(("bad-sectors", "full", "hang", "shutdown"), marks=pytest.mark.long)], ids=len
 )
@@ -557,6 +561,7 @@ def test_host_check_without_a_host(project):
     assert found.returncode == 2 and "the experiment has no hosts" in found.stderr
 
 
+@pytest.mark.long
 def test_the_clock_of_a_host_may_be_another(project, db1, nothing_left):
     elsewhen = "exec unshare --time --monotonic 5000 --boottime 5000 --fork --kill-child"
     db1.command.write_text(db1.command.read_text().replace("exec", elsewhen))

@@ -51,6 +51,7 @@ def _errors(project) -> dict[tuple[str, str], dict]:
     return {(one["error"], one["holds"]): one for one in found}
 
 
+@pytest.mark.long
 def test_what_the_server_does_and_how_it_comes_back(project, nothing_left):
     project.write(TEXT + ERRORS)
     done = project.run()

@@ -52,6 +52,7 @@ def zram(name: str, *fields: str) -> str:
     return "\n".join((f"[storage.{name}]", 'kind = "zram"', 'size = "400MiB"', *fields, ""))
 
 
+@pytest.mark.long
 def test_what_is_in_use_or_refused_or_not_installed(project, tmp_path) -> None:
     def attempt() -> None:
         with disk(tmp_path, size_bytes=512 * MIB) as used:
@@ -89,6 +90,7 @@ def test_no_fuse_and_no_loop_device_left(project) -> None:
     in_private_mounts(attempt)
 
 
+@pytest.mark.long
 def test_no_right_to_mount(project) -> None:
     without: Sequence[str] = ("setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin", "--")
     said = "needs the right to make and mount block devices"

@@ -52,6 +52,7 @@ mkfs_options = ["-O", "no_such_feature"]
 """
 
 
+@pytest.mark.long
 def test_a_storage_that_cannot_be_made_fails_its_trials_only(project, nothing_left):
     experiment(project, ODD, '["odd", "disk"]')
     done = project.run()

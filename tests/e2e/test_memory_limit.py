@@ -39,6 +39,7 @@ def groups_of(project) -> list[str]:
     return [path.name for path in folder_of_memory_groups().iterdir() if path.name.startswith(f"plinth-{label}-")]
 
 
+@pytest.mark.long
 def test_the_limit_holds_for_page_cache_and_is_read_back(project, nothing_left):
     """Of 150 MB of rows all are in memory after they were read, with 1 GiB; with 96 MiB less than that. How often they had to be read says
     nothing here: other tests drop the page cache of the whole machine meanwhile."""

@@ -34,6 +34,7 @@ def analysis(project):
     return report.get("analysis", report)
 
 
+@pytest.mark.long
 def test_trials_are_added_and_the_results_are_those_of_all(complete, nothing_left):
     before, planned = complete.trials(), plan(complete)["trials"]
     wear = json.loads((complete.bundle / "wear.json").read_text())
@@ -100,6 +101,7 @@ def test_killed_among_the_trials_that_are_added_it_is_finished_as_ever(complete,
     nothing_left()
 
 
+@pytest.mark.long
 def test_a_number_that_cannot_be_added_changes_nothing(complete):
     files = contents(complete.bundle)
     for number, said in (

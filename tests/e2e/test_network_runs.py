@@ -59,6 +59,7 @@ def namespaces(project) -> list[str]:
     return [path.name for path in Path("/run/netns").glob(f"plinth-{run_id}-*")]
 
 
+@pytest.mark.long
 def test_links_are_as_asked_and_measured_and_a_partition_ends_with_the_trial(project, nothing_left):
     project.write(EXPERIMENT)
     done = project.run()

@@ -80,6 +80,7 @@ def bench(server: Server, application: str, *words: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workload", ["tpcb", pytest.param("tpcc", marks=pytest.mark.long)])
 def test_a_recorded_load_is_replayed_on_each_storage(project, nothing_left, production: Server, workload: str) -> None:
     """The initial data are those of the dataset, which is deterministic."""

@@ -64,6 +64,7 @@ def check_failed_over(project, done) -> dict:
     return outage
 
 
+@pytest.mark.long
 def test_patroni_promotes_the_standby_of_a_primary_that_crashed(project, nothing_left):
     asynchronous = EXPERIMENT.replace('synchronous_standby_names = "FIRST 1 (a)"\n', "").replace(
         "clients = 2", "clients = 8"
@@ -164,6 +165,7 @@ def test_a_patroni_that_the_user_of_the_servers_cannot_execute_is_refused_in_the
     assert "the user of the servers, cannot execute patroni" in done.stderr and str(closed) in done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("change", "place", "said"),
     [

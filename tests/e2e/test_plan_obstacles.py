@@ -66,6 +66,7 @@ def test_disks_that_need_root_are_all_named(project):
     assert "Trials in order" in planned.stdout, "the plan is shown all the same"
 
 
+@pytest.mark.long
 def test_of_a_part_that_is_lost_the_plan_has_the_exit_code_of_the_run(project):
     described(project, DISKS, '["disk", "slow"]')
     planned = project.plinth("plan", "x.toml", "--json", prefix=WITHOUT_MOUNTING)

@@ -31,6 +31,7 @@ def tested(module_project):
     return module_project, {variant["id"]: variant for variant in report["analysis"]["variants"]}, done
 
 
+@pytest.mark.long
 def test_an_honest_disk_keeps_every_commit_in_every_mode_and_moment(tested):
     project, variants, _ = tested
     cuts = [cut for cut in read_cuts(project.bundle) if cut.variant == "honest"]
@@ -66,6 +67,7 @@ def test_an_honest_disk_keeps_every_commit_in_every_mode_and_moment(tested):
     assert "## Recovery" in project.plinth("report", project.bundle, "--markdown").stdout
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("control", [*CONTROLS, "memory"])
 def test_what_loses_commits_is_found_by_the_first_cut_and_no_more_are_made(tested, control):
     project, variants, done = tested

@@ -8,6 +8,7 @@ LOADED = "load tpcb into 2-memory"
 """Then the server on disk is there, and stopped until its first trial."""
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("repeated")
 def test_a_configuration_that_cannot_be_written_costs_its_trial_only(project, nothing_left):
     run = project.start()

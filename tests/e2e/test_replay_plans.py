@@ -50,6 +50,7 @@ def said(project, *changes: tuple[str, str]) -> tuple[int, str]:
     return done.returncode, " ".join((done.stdout + done.stderr).split())
 
 
+@pytest.mark.long
 def test_a_trial_is_as_long_as_the_recording(written) -> None:
     code, text = said(written)
     assert code == 0, text
@@ -138,6 +139,7 @@ def test_a_replay_file_is_chosen_from_when_it_is_made(written) -> None:
     assert code == 0, text
 
 
+@pytest.mark.long
 def test_the_plan_lists_what_the_replay_leaves_out_as_the_commands_for_logs_do(written) -> None:
     bound = "2026-11-27 10:00:03.000 UTC [7] app@shop LOG:  duration: 1.000 ms  execute <unnamed>: SELECT $1\n"
     (written.folder / "shop.log").write_text(LOG.replace(END, bound + END) + OTHER)

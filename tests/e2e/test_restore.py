@@ -105,6 +105,7 @@ def test_each_trial_begins_with_what_was_loaded(project, nothing_left, filesyste
     nothing_left()
 
 
+@pytest.mark.long
 def test_without_it_a_trial_begins_with_what_others_left(project):
     write(project, LOOPS["ext4"][0], ('"auto"', '"none"'))
     assert project.run().returncode in (0, 3)
@@ -113,6 +114,7 @@ def test_without_it_a_trial_begins_with_what_others_left(project):
     assert all(trial["restored"] is None for trial in project.trials())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("filesystem", "number", "restore"),
     [
@@ -213,6 +215,7 @@ BTRFS = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("how", "changes"), [pytest.param("copy", (), marks=pytest.mark.long), ("snapshot", BTRFS)])
 def test_rows_in_a_tablespace_and_wal_elsewhere_are_restored(orders, nothing_left, how, changes):
     text = ORDERS
@@ -242,6 +245,7 @@ def test_reflinks_that_are_not_there_are_missed_before_anything_is_loaded(projec
 WITH_STANDBY = (("[dataset]", '[server.standby.a]\nstorage = "looped"\n[dataset]'),)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("storage", "changes", "words"),
     [

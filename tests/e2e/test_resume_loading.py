@@ -40,6 +40,7 @@ STORAGES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("storage", "server_too"),
     [

@@ -72,8 +72,11 @@ EXAMPLES: Mapping[str, Example] = {
     "dataset.before_trial": Example("one.sql", "two.sql", SQL),
     "workload.script": Example("one.sql", "two.sql@3"),
     "workload.replay": Example("/logs/one", "/logs/two", {"workload": {"script": None, "clients": None}}),
-    "fleet.address": Example(
-        "ray://one.invalid:10001", "ray://two.invalid:10001", {"fleet": {"machines": 2}}, is_factor=False
+    "fleet.ray_address": Example(
+        "ray://one.invalid:10001",
+        "ray://two.invalid:10001",
+        {"fleet": {"executor": "ray", "machines": 2}},
+        is_factor=False,
     ),
     "fleet.hosts": Example(["one.invalid"], ["two.invalid"], {"fleet": FLEET}, is_factor=False),
     "fleet.command": Example("/opt/one", "/opt/two", {"fleet": FLEET}, is_factor=False),
@@ -189,6 +192,7 @@ STEERING = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("key", ["storage.disk.path", "server.bindir"])
 @pytest.mark.parametrize("name", STEERING)
 def test_no_value_passes_for_what_is_said_around_it(tmp_path: Path, key: str, name: str) -> None:

@@ -26,6 +26,7 @@ def finished(module_project):
     return module_project
 
 
+@pytest.mark.long
 def test_a_run_leaves_nothing_but_its_bundle(finished):
     assert finished.left_behind() == []
     assert finished.status() == "complete"
@@ -109,6 +110,7 @@ def test_a_report_loads_nothing_that_runs(finished):
     assert not loaded & {"plinth.run", "plinth.storage", "plinth.server", "plinth.observe", "psycopg", "asyncio"}
 
 
+@pytest.mark.long
 def test_results_as_html(finished):
     html = finished.plinth("report", finished.bundle, "--html")
     report = Path(html.stdout.strip())
@@ -137,6 +139,7 @@ def test_analysis_needs_nothing_but_the_bundle(finished, scratch):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.long
 def test_json_on_stdout_progress_on_stderr(project):
     done = project.run("--json", "--set", "storage=disk", "--set", "measure.aa=true")
     assert done.returncode in (0, 3), done.stderr
@@ -147,6 +150,7 @@ def test_json_on_stdout_progress_on_stderr(project):
     assert project.plinth("report", project.bundle, "--json").stdout == done.stdout
 
 
+@pytest.mark.long
 def test_another_postgresql_over_tcp_with_scram_and_a_script(project, nothing_left):
     (project.folder / "lookup.sql").write_text(
         "\\set aid random_gaussian(1, 100000 * :scale, 5)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n"
@@ -163,6 +167,7 @@ def test_another_postgresql_over_tcp_with_scram_and_a_script(project, nothing_le
     nothing_left()
 
 
+@pytest.mark.long
 def test_settings_as_factors_are_read_back(project):
     done = project.run(
         *("--set", "storage=disk", "--set", "measure.aa=true"),
@@ -178,6 +183,7 @@ def test_settings_as_factors_are_read_back(project):
     assert "fsync" in done.stdout
 
 
+@pytest.mark.long
 def test_without_root(project):
     """As a user with no rights: in a user namespace, where we are nobody special and may not mount."""
     prefix = ("unshare", "--user", "--map-user=1000", "--map-group=1000") if os.geteuid() == 0 else ()

@@ -195,6 +195,7 @@ def test_a_password_leaves_no_trace(
         assert (scratch / "bundle" / "experiment.toml").exists()
 
 
+@pytest.mark.long
 def test_a_bundle_of_an_external_server_is_its_owners_only(project, service) -> None:
     """With real logins, by passwords that the server asks for, all statements logged and a replication's password set."""
     string, _ = service
@@ -230,6 +231,7 @@ def test_a_bundle_of_an_external_server_is_its_owners_only(project, service) -> 
     assert [path for path, mode in modes.items() if mode & 0o077] == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("logging", ["log_statement=all", "log_min_duration_statement=0"])
 def test_the_password_of_our_own_server_is_not_in_its_log(project, logging: str) -> None:
     name, _, value = logging.partition("=")

@@ -55,6 +55,7 @@ def orders(project):
     return project
 
 
+@pytest.mark.long
 def test_sql_files_are_run_and_kept(orders, nothing_left):
     done = orders.run()
     assert done.returncode in (0, 3), done.stderr
@@ -78,6 +79,7 @@ def test_sql_files_are_run_and_kept(orders, nothing_left):
     assert "order.sql@3, sql/look.sql" in again.stdout
 
 
+@pytest.mark.long
 def test_a_load_that_fills_the_place_of_the_wal_says_so(orders, nothing_left):
     """Its size was said too small, so that no plan can tell: the server ends, and its client only sees it go."""
     # One WAL record that is larger than the storage: WAL of many would be recycled where checkpoints keep up, and the data fill it.

@@ -82,6 +82,7 @@ def test_they_are_made_read_back_and_reported(project, nothing_left):
     nothing_left()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("changes", "place", "said"),
     [
@@ -155,6 +156,7 @@ def test_one_whose_storage_is_full_fails_with_its_reason(project, nothing_left):
     nothing_left()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "moment",
     [

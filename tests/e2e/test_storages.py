@@ -26,6 +26,7 @@ def facts(project, name: str) -> dict:
     return json.loads((project.bundle / "env" / f"storage-{name}.json").read_text())
 
 
+@pytest.mark.long
 def test_postgresql_works_on_every_kind(project, nothing_left) -> None:
     # So long that the views, brought up to date once a second, tell of most of the measured phase.
     project.write(experiment(LEVELS, KINDS).replace('"500ms"', '"4s"'))

@@ -42,6 +42,7 @@ sql = "UPDATE warehouse SET w_ytd = w_ytd + 1 WHERE (SELECT count(*) FROM pg_sta
 """The violation is planted only where more than 15 clients work."""
 
 
+@pytest.mark.long
 def test_a_violation_planted_in_a_trial_fails_it_and_names_the_rows(project, service):
     string, services = service
     project.write(EXTERNAL)

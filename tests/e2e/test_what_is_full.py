@@ -35,6 +35,7 @@ def write(project, load: str, script: str, rest: str) -> None:
     project.write(EXPERIMENT + rest)
 
 
+@pytest.mark.long
 def test_a_small_dev_shm_is_named_and_the_hint_helps(project, nothing_left) -> None:
     write(
         project,
@@ -69,6 +70,7 @@ def test_without_parallel_workers_a_small_dev_shm_is_enough(project, nothing_lef
     nothing_left()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("load", "wal_size", "settings", "hint"),
     [

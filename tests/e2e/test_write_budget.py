@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 
 def test_a_run_that_would_write_too_much_ends_and_leaves_nothing(project, nothing_left):
     done = project.run("--set", "measure.max_written=20MB")
@@ -21,6 +23,7 @@ def test_a_run_that_would_write_too_much_ends_and_leaves_nothing(project, nothin
     nothing_left()
 
 
+@pytest.mark.long
 def test_every_run_shows_what_it_wrote(project):
     done = project.run("--set", "measure.max_written=1TB", "--set", "measure.repeats=1")
     assert done.returncode in (0, 3), done.stderr

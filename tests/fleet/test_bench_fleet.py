@@ -166,6 +166,7 @@ def test_an_open_loop_reports_its_progress_and_what_it_skipped(
     assert len(_drawn(control)) >= int(done)
 
 
+@pytest.mark.long
 def test_tpcc_in_both_forms(machines: Machines, bench: Both, control: psycopg.Connection) -> None:
     two, names = machines(2)
     assert bench.plinth("-i", "-q", "-b", "tpcc").code == 0
@@ -255,6 +256,7 @@ def test_machines_of_ray_reach_a_server_by_tls(
     assert "number of transactions actually processed: 15/15\n" in reported.out
 
 
+@pytest.mark.long
 def test_ctrl_c_ends_all_machines_with_a_report_and_the_password_was_in_memory_only(
     encrypted: Both, tmp_path: Path
 ) -> None:

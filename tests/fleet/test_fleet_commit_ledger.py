@@ -40,6 +40,7 @@ def _folders_of_agents() -> set[Path]:
     return set(Path(tempfile.gettempdir()).glob("plinth-agent-*"))
 
 
+@pytest.mark.long
 def test_every_commit_of_every_machine_is_there(
     spec: FleetSpec, fleet: MakeFleet, config: MakeConfig, control: psycopg.Connection, folder: Path
 ) -> None:

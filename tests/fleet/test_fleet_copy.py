@@ -78,6 +78,7 @@ def _load(
         return control.execute(SUMS[spec["kind"]].encode()).fetchone()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dataset", [TPCB, PARTITIONED], ids=["plain", "partitions, frozen"])
 def test_all_machines_send_the_rows_of_one(
     dataset: dict[str, Any], spec: FleetSpec, database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -98,6 +99,7 @@ def test_all_machines_send_the_rows_of_one(
     assert done == sorted(done) and done[-1] == sum(sent)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("spec", "ending"),
     [

@@ -36,6 +36,7 @@ from plinth.system.runner import Runner
 from waiting import wait_until
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("spec", "sent"),
     [
@@ -208,6 +209,7 @@ def test_a_host_is_reached_by_way_of_another(sshd: Sshd, tmp_path: Path) -> None
     assert found.problems == ()
 
 
+@pytest.mark.long
 def test_a_clock_that_jumps_while_the_load_runs_excludes_the_trial(
     sshd: Sshd, fleet: MakeFleet, config: MakeConfig, tmp_path: Path
 ) -> None:

@@ -279,6 +279,7 @@ def without_second_counted(kind: str, reply: Message) -> Message:
     return Message(reply.document, b"\xff" * len(reply.binary)) if kind == "poll" else reply
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "change",
     [

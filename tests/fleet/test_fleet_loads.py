@@ -50,6 +50,7 @@ def drawn(connection: Connection):
         control.execute("DROP TABLE drawn")
 
 
+@pytest.mark.long
 def test_a_fleet_does_what_one_engine_with_all_threads_does(
     spec: FleetSpec, fleet: MakeFleet, config: MakeConfig, drawn: None, connection: Connection
 ) -> None:
@@ -83,6 +84,7 @@ def test_an_open_loop_has_its_arrivals_once_and_its_seconds_together(
     assert max(shares) - min(shares) <= 2, "arrivals are dealt in turn"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("spec", "driver"),
     [

@@ -102,6 +102,7 @@ def test_a_curated_experiment_can_be_planned_and_says_how_long_it_takes(file, st
     assert not state_dir.exists(), "planning touches nothing"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("full", [False, True], ids=["small", "full"])
 @pytest.mark.parametrize("file", CURATED, ids=[file.stem for file in CURATED])
 def test_directories_can_take_the_place_of_its_storages(file: Path, full: bool, planned) -> None:
@@ -146,12 +147,14 @@ def test_every_example_is_looked_at() -> None:
     assert [section for section, _ in EXAMPLES] == list(VARIANTS)
 
 
+@pytest.mark.long
 def test_the_published_replication_is_on_three_machines_without_an_emulated_network(planned) -> None:
     _, plan = planned(REPOSITORY / "experiments" / "hundred-billion-replication.toml", (), True)
     assert {storage.host for storage in plan.storages.values()} == {"db1", "db2", "db3"}
     assert plan.networked == () and list(plan.hosts) == ["db1", "db2", "db3"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("file", CURATED, ids=[file.stem for file in CURATED])
 def test_a_curated_experiment_is_shown_with_its_study_at_either_size(file: Path) -> None:
     """Every factor's published levels have a place here, and something that was published is of a variant."""

@@ -47,6 +47,7 @@ def inline(value: object) -> str:
     return f'"{value}"' if isinstance(value, str) else str(value)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("toml", [toml for _, toml in EXAMPLES], ids=[name for name, _ in EXAMPLES])
 def test_an_example_can_be_planned(toml: str, state_dir: Path, scratch: Path) -> None:
     for name in re.findall(r'"((?:sql|scripts)/[a-z]+\.sql)"', toml) or ["scripts/order.sql"]:

@@ -31,6 +31,7 @@ def storages(toml: str) -> dict[str, StorageSpec]:
     ).experiment.storage
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("section", "toml"), EXAMPLES, ids=[section for section, _ in EXAMPLES])
 def test_an_example_can_be_planned(section: str, toml: str, state_dir: Path, scratch: Path) -> None:
     found = storages(toml)

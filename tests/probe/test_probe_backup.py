@@ -43,6 +43,7 @@ def _leads_to(entry: Path, place: Path) -> bool:
         return False  # it has ended
 
 
+@pytest.mark.long
 def test_each_kind_of_backup_is_taken_and_measured(probe: Command, place: Path) -> None:
     code, out, err = probe("backup", place, "--size", "16MiB", "--repeats", "2", "--compress", "none,gzip:1", "--json")
     assert code == 0, err

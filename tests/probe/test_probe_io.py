@@ -40,6 +40,7 @@ def printed(as_json: str) -> str:
     return console.file.getvalue()
 
 
+@pytest.mark.long
 def test_every_shape_is_measured(probe: Command, scratch: Path):
     done = probe("io", scratch, *QUICK, "--json")
     assert done.exit_code == 0, done.stdout + done.stderr
@@ -108,6 +109,7 @@ def test_a_sequential_write_that_is_cut_short_leaves_the_file_whole_for_the_next
     assert read.read is not None and read.read.ios * 8192 == 4 * MIB
 
 
+@pytest.mark.long
 def test_positions_go_from_the_beginning_of_the_file_to_its_end(probe: Command, scratch: Path):
     done = probe("io", scratch, "--size", "40MiB", "--seconds", "30", "--only", "positions", "--json", "--quiet")
     assert done.exit_code == 0, done.stdout + done.stderr
@@ -120,6 +122,7 @@ def test_positions_go_from_the_beginning_of_the_file_to_its_end(probe: Command, 
     assert "last over first: " in shown and len(re.findall(r"^ +\d+ %  +[\d.,]+  #*$", shown, re.MULTILINE)) == 20
 
 
+@pytest.mark.long
 def test_the_device_below_is_only_read(scratch: Path):
     with served(scratch, size_bytes=64 * MIB) as disk, disk.filesystem() as place:
         run("sync", "--file-system", str(place))
@@ -132,6 +135,7 @@ def test_the_device_below_is_only_read(scratch: Path):
         assert disk.backing.read_bytes() == before
 
 
+@pytest.mark.long
 def test_the_device_is_the_topmost_one_below_the_place(probe: Command, scratch: Path):
     with served(scratch, size_bytes=64 * MIB) as disk, disk.filesystem() as place:
         device = Path(run("findmnt", "-no", "SOURCE", str(place)).strip())
@@ -145,6 +149,7 @@ def test_the_device_is_the_topmost_one_below_the_place(probe: Command, scratch: 
         assert done.exit_code == 1 and done.stdout.count("n/a: no block device is known below this place") == 1
 
 
+@pytest.mark.long
 def test_the_device_is_read_though_its_file_system_is_full(probe: Command, scratch: Path):
     """As a drive's curve after a load that fills it: nothing is written for it."""
     with served(scratch, size_bytes=64 * MIB) as disk, disk.filesystem() as place:

@@ -138,6 +138,7 @@ def test_every_statement_is_counted_once_in_every_format(
         assert found["unknown_zones"] is None and not found["is_to_the_second"]
 
 
+@pytest.mark.long
 def test_only_the_rows_of_copy_are_missing(logs: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
     for found in by_format(capsys, logs).values():
         (copy,) = found["not_replayable"]
@@ -158,6 +159,7 @@ def replayable(path: Path) -> set[str]:
     return {one.text for one in found.classes if one.count > one.not_replayable}
 
 
+@pytest.mark.long
 def test_a_log_that_is_cut_at_any_byte_of_its_end_has_no_other_statements(
     logs: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -198,6 +200,7 @@ def test_a_log_that_a_collector_has_changed_has_no_other_statements(
     assert ("delete from goods where id = $1" in found) == is_whole
 
 
+@pytest.mark.long
 def test_a_compressed_log_is_the_same(
     logs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -122,6 +122,7 @@ WAYS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", WAYS)
 def test_each_statement_is_replayed_once(server: Server, recorded: tuple[Path, tuple[Any, ...]], way: str) -> None:
     file, after = recorded
@@ -137,6 +138,7 @@ def test_each_statement_is_replayed_once(server: Server, recorded: tuple[Path, t
     assert not result.interrupted
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "way", [{"speed": 2.0}, {}, {"pooled": True}], ids=["at a speed", "as fast as sessions can", "through a pool"]
 )

@@ -43,6 +43,7 @@ def remove_seal(folder):
     return "missing: SHA256SUMS"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("alter", [spoil_trial, remove_server, add_file, remove_seal])
 def test_every_form_names_what_was_changed(alter, tmp_path, capsys) -> None:
     folder = written(tmp_path / "bundle")

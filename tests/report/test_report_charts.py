@@ -110,6 +110,7 @@ def report(folder, *options):
     )
 
 
+@pytest.mark.long
 def test_the_command_writes_both_and_says_what(tmp_path):
     bundle, out, outside = written(tmp_path / "bundle"), tmp_path / "new" / "charts", tmp_path / "outside"
     outside.write_text("mine")

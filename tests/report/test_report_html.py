@@ -110,6 +110,7 @@ class TestInBrowser:
         assert written["storage disk (data): testdisk0p1"][2].startswith("1.22")
         assert written["device testdisk0 (data)"][3].startswith("1.1 years")
 
+    @pytest.mark.long
     def test_a_run_with_a_published_study(self, of_probed: tuple[int, dict[str, Any]]) -> None:
         code, found = of_probed
         assert (code, found["failures"]) == (0, [])
@@ -121,6 +122,7 @@ class TestInBrowser:
         assert figures[2]["cells"][1] == "n/a: not measured here"
         assert [line["cells"][0] for line in ratios] == ["2 to 4×"]
 
+    @pytest.mark.long
     def test_what_the_io_probe_measured(self, of_probed: tuple[int, dict[str, Any]]) -> None:
         code, found = of_probed
         assert (code, found["failures"]) == (0, [])
@@ -132,12 +134,14 @@ class TestInBrowser:
         beside = found["tables"]["Other published figures and ours"]
         assert beside == [["dd to the disk", "52 MB/s", "98.3 MB/s"]]
 
+    @pytest.mark.long
     def test_a_bad_day(self, of_trouble: tuple[int, dict[str, Any]]) -> None:
         code, found = of_trouble
         assert (code, found["failures"]) == (0, [])
         assert found["ranking"][0]["trials"] == 5
         assert found["ranking"][1]["trials"] == 4
 
+    @pytest.mark.long
     def test_is_short_on_a_phone_and_on_paper(self, of_trouble: tuple[int, dict[str, Any]]) -> None:
         """Fifteen trials: sections but the ranking are folded on a phone, and opened for the printer, who takes no half-empty sheets.
 
@@ -161,6 +165,7 @@ class TestInBrowser:
             for where in ("#trials .key", "#latency .key", "#latency table"):
                 assert {one["label"] for one in swatches[where]} == labels, where
 
+    @pytest.mark.long
     def test_a_run_without_any_trial(self, ramdisk: Reported, tmp_path: Path) -> None:
         """Nothing to draw is a page that says so; the check, which wants charts, says that."""
         variants = tuple(

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 import report_bundles
 from browser import check_report
 from plinth.model.objective import Objective
@@ -36,6 +38,7 @@ def test_markdown_has_a_row_for_each_and_its_reason() -> None:
     assert "not measured: " in section
 
 
+@pytest.mark.long
 def test_the_page_shows_them(tmp_path: Path) -> None:
     file = tmp_path / "report.html"
     file.write_text(render_html(made().report), encoding="utf-8")

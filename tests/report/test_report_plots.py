@@ -95,6 +95,7 @@ def test_throughput_over_time_shows_the_measured_seconds(clients):
         assert len(drawn[1]) == 30, "warm-up is left out"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii", "latin-1", None])
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_plots_fit_the_window_in_the_characters_of_its_encoding(clients, width, encoding):
@@ -137,6 +138,7 @@ def test_encodings_without_braille_have_ascii():
     assert glyphs_for("latin-1") is ASCII is glyphs_for("no such encoding")
 
 
+@pytest.mark.long
 def test_the_command_draws_plots_in_columns_and_encoding_of_the_terminal(tmp_path):
     folder = written(tmp_path / "bundle")
 

@@ -54,6 +54,7 @@ def test_is_as_wide_as_the_terminal_and_has_table_answer_and_safety(trouble: Rep
     assert "Safety: disk: acknowledged commits survive a power failure (assumed)" in words
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("repeats", [2, 5])
 def test_a_run_of_the_first_experiment_ends_on_one_screen(
     tmp_path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], repeats: int
@@ -121,6 +122,7 @@ def test_a_long_warning_is_cut_where_it_can_be_seen(ramdisk: Reported) -> None:
     assert lines[-2].startswith("warning: word") and lines[-1].endswith(" ...") and len(lines[-1]) <= 80
 
 
+@pytest.mark.long
 def test_variants_of_one_fate_share_a_line(many: Reported) -> None:
     lines = [
         line for line in render_summary(many.report, width=200, color=False).text.splitlines() if "Safety: " in line

@@ -81,6 +81,7 @@ def test_a_published_figure_is_compared_with_the_baseline_of_its_own_stratum(cli
     assert ratios == {f"disk, {n} client{'s' * (n > 1)}": (1.0, 1.0) for n in (1, 4, 16)}
 
 
+@pytest.mark.long
 def test_the_page_draws_curves_intervals_and_what_was_published(clients: Reported, tmp_path: Path) -> None:
     found = drawn(clients, tmp_path)
     charts = {chart["id"]: chart for chart in found["charts"]}
@@ -91,12 +92,14 @@ def test_the_page_draws_curves_intervals_and_what_was_published(clients: Reporte
     assert [row[0] for row in rows] == ["disk, over clients", "memory, over clients"]
 
 
+@pytest.mark.long
 def test_an_open_loop_has_latency_over_throughput(tmp_path: Path) -> None:
     found = drawn(made({"workload.rate": [500, 1000, 2000, 4000, 8000]}), tmp_path, only="light")
     points = {chart["id"]: chart["points"] for chart in found["charts"]}
     assert points["latency-over-throughput-0"] == 5
 
 
+@pytest.mark.long
 def test_two_numbers_are_a_heat_map_and_three_factors_small_multiples(tmp_path: Path) -> None:
     two = {"server.settings.shared_buffers": ["1MB", "8MB"], "workload.clients": [1, 2, 4, 16]}
     found = drawn(made(two), tmp_path, only="light")
@@ -130,6 +133,7 @@ def long_labels() -> Reported:
     return reported(replace(contents, servers=servers))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("view", ["light", "phone", pytest.param("tablet", marks=pytest.mark.long)])
 def test_a_ranking_with_long_labels_is_not_cut_off(long_labels: Reported, tmp_path: Path, view: str) -> None:
     assert max(len(one.label) for one in long_labels.analysis.variants) > 30

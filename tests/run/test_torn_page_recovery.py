@@ -107,6 +107,7 @@ def torn_image(folder: Path, overlays: Path, page_offset: int) -> tuple[ImageSou
     raise AssertionError("no seed tears the page")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("full_page_writes", "kinds"), [(False, ["recovery refused", "torn page"]), (True, [])], ids=["without", "with"]
 )

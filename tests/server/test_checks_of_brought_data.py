@@ -46,6 +46,7 @@ def own(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
         yield start(request.param)
 
 
+@pytest.mark.long
 def test_no_check_runs_code_of_others_as_a_superuser(own: LocalServer, canaries: Path) -> None:
     major = own.layout.installation.major
     with closing(connect(own.control)) as control:

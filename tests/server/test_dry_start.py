@@ -32,6 +32,7 @@ def asked(
     return ask
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "settings",
     [

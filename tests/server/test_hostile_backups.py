@@ -335,6 +335,7 @@ def state_of(folder: Path) -> list[tuple[object, ...]]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.__name__)
 def test_a_hostile_backup_harms_nothing(place: Place, attack: Callable[[Place], None]) -> None:
     attack(place)

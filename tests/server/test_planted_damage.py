@@ -174,6 +174,7 @@ def test_a_zeroed_page_of_an_index_is_found(planted: Planted, relation: str):
     assert "page set back" in planted.found()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("relation", ["'t'", "'t_pkey'", "'t_hash'", "'t_gist'"])
 def test_an_old_image_of_a_page_is_found(planted: Planted, relation: str):
     planted.begin()

@@ -260,6 +260,7 @@ def _written(content: bytes) -> Callable[[Path], None]:
     return put
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "put",
     [

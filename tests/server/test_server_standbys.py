@@ -46,6 +46,7 @@ def execute(server: LocalServer, *statements: str):
         return done.fetchall() if done.description else None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", ["debian", "17", "18"])
 def test_a_cascade_follows_and_is_read_back(make_layout, make_standby, runner, journal, version):
     layout = make_layout(version, data_checksums=True)

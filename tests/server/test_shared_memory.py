@@ -86,6 +86,7 @@ def test_an_initdb_that_is_killed_leaves_none_of_its_servers(make_layout, runner
     assert journal.entries == ()
 
 
+@pytest.mark.long
 def test_a_dry_start_that_is_killed_leaves_none(
     installations, owner: Owner, runner: Runner, scratch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -57,6 +57,7 @@ def unpack(server: Server, into: Path) -> None:
     unpack_backup(layout, BackupSource(server.folder / "tar", "postgres"), Runner(), lambda _: None)
 
 
+@pytest.mark.long
 def test_a_tar_of_an_older_version_is_compared_with_its_manifest(tars: Server, tmp_path: Path) -> None:
     unpack(tars, tmp_path / "whole")
     assert [*(tmp_path / "whole").glob("pg_tblspc/*/PG_15_*/*/*")], "the tablespace is a directory of the copy"

@@ -10,6 +10,7 @@ from plinth.system.runner import Runner
 from user_mode_linux import Disk, check_inside
 
 
+@pytest.mark.long
 @pytest.mark.timeout(720)
 def test_arrays_and_volumes_are_made_read_back_and_undone() -> None:
     check_inside("tests/support/arrays_inside.py", disks=[Disk(2**30)], modules=["loop"], timeout_s=330)

@@ -23,6 +23,7 @@ def df_share(path: Path) -> float:
     return used / (used + space.f_bavail)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fill", [0.5, 0.95])
 @pytest.mark.parametrize("filesystem", list(SIZES))
 def test_a_file_system_is_filled_with_bytes_that_nothing_compresses(made: Made, filesystem: str, fill: float) -> None:
@@ -87,6 +88,7 @@ def test_what_replaces_a_tmpfs_is_not_filled(made: Made) -> None:
     assert caught.value.where == "storage.s.fill"
 
 
+@pytest.mark.long
 def test_a_pool_that_compresses_is_filled(made: Made) -> None:
     made.prepare(
         '[storage.s]\nkind = "zfs"\ndata = ["v"]\nfill = 0.7\nproperties = { compression = "gzip" }\n'

@@ -165,6 +165,7 @@ def clean_twice(points: int) -> None:
     assert clean(UNDO_HANDLERS).runs == ()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kind", "at_least"),
     [
@@ -185,6 +186,7 @@ def test_clean_after_kill_at_every_step_of_making_it(foreign: Callable[[], None]
     assert points > at_least, points
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kind", "at_least"),
     [

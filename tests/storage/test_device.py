@@ -150,6 +150,7 @@ def test_as_a_member_it_is_guarded_by_who_takes_it(state_dir: Path, scratch: Pat
     in_private_mounts(attempt)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.long)])
 def test_clean_after_kill_at_every_call_gives_the_disk_back(state_dir: Path, scratch: Path, every: int) -> None:
     def whole(target: Disk) -> Callable[[], None]:

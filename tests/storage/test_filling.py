@@ -39,6 +39,7 @@ def room_bytes(folder: Path) -> int:
     return written
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_a_file_system_is_full_and_has_its_room_again(made: Made, kind: str) -> None:
     made.prepare(KINDS[kind])

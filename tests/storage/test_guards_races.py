@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from disks import MIB, WORD, Disk, command, digest, disk, in_private_mounts, loop_device
+from disks import MIB, WORD, Disk, attach_again, command, digest, disk, in_private_mounts, loop_device, wait_for_others
 from holding import (
     mapped_and_closed,
     opened_by_a_thread_of_a_zombie,
@@ -27,7 +27,7 @@ def same_name_another_disk(target: Disk, scratch: Path, undo: ExitStack) -> None
     other = scratch / "other.img"
     other.write_bytes(b"precious".ljust(target.size_bytes, b"\0"))
     command("losetup", "--detach", target.node)
-    command("losetup", target.node, other)
+    attach_again(target.node, other)
 
 
 def grown(target: Disk, scratch: Path, undo: ExitStack) -> None:
@@ -108,7 +108,7 @@ def test_while_it_is_held_its_name_goes_to_no_other_disk(scratch: Path) -> None:
                 stood_on = command("losetup", "--noheadings", "--output", "BACK-FILE", target.node)
                 with loop_device(scratch / "other.img", MIB) as other:
                     another = other != target.node
-            command("losetup", target.node, target.image)
+            attach_again(target.node, target.image)
             return stood_on, another
 
     stood_on, another = in_private_mounts(attempt)
@@ -184,6 +184,7 @@ def test_a_loop_device_that_is_no_longer_ours_is_not_written_to(
 ) -> None:
     link = scratch / "device"
     node = Path(command("losetup", "--show", "--find", image))
+    wait_for_others(node)
     link.symlink_to(node)
     try:
         change(link, image)

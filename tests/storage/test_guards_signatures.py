@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import signature_bytes
-from disks import MIB, WORD, command, digest, disk, in_private_mounts, loop_device
+from disks import MIB, WORD, attach_again, command, digest, disk, in_private_mounts, loop_device
 from plinth.model.errors import Refused
 from plinth.storage.devices.block_device import filesystem_uuid, signatures_of
 from plinth.storage.guards import DeviceGuard
@@ -102,5 +102,5 @@ def test_the_identity_of_a_file_system_is_that_of_what_is_there_now(scratch: Pat
     with loop_device(images[0]) as node:
         command("blkid", node)
         command("losetup", "--detach", node)
-        command("losetup", node, images[1])
+        attach_again(node, images[1])
         assert filesystem_uuid(node, Runner()) == identities[1]

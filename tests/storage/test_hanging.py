@@ -96,6 +96,7 @@ def test_one_that_hangs_while_its_file_system_is_made_is_reported_with_the_step_
     assert [entry.step.id for entry in made.journal.entries if ".s." in entry.step.id] == []
 
 
+@pytest.mark.long
 def test_one_that_hangs_beneath_a_storage_that_is_made_is_reported_by_that_one(made) -> None:
     made.prepare(emulated())
     upper = from_toml(LOOP_ON_IT + emulated())["upper"]

@@ -40,6 +40,7 @@ PLANNED = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_it_runs_the_programs_that_it_declares(made: Made, example: str) -> None:
     made.storages = from_toml(EXAMPLES[example])

@@ -105,6 +105,16 @@ def wait_for_others(node: Path) -> None:
     wait_until(lambda: not opened_by(number)[0], f"{node} to be closed by others")
 
 
+def attach_again(node: Path, image: Path) -> None:
+    """Attach a loop device that was detached to another image. Another test may have found it free, and gives it back when it ends."""
+
+    def attached() -> bool:
+        return subprocess.run(["losetup", node, image], capture_output=True, check=False).returncode == 0
+
+    wait_until(attached, f"{node} to be free", timeout_s=240)
+    wait_for_others(node)
+
+
 @contextmanager
 def loop_device(image: Path, size_bytes: int = 0) -> Iterator[Path]:
     """A loop device on `image`, which is made of that size when one is given."""

@@ -85,6 +85,7 @@ def every_kill(in_child: Callable, kill: Callable, action: Callable[[], object],
     raise AssertionError("it never came to its end")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("kill", "at_least"), [(kill_after, 50), (kill_in_write, 15)])
 def test_clean_after_kill_at_every_call_of_a_run(
     state_dir: Path, elsewhere: Path, in_child: Callable, kill: Callable, at_least: int
@@ -99,6 +100,7 @@ def test_clean_after_kill_at_every_call_of_a_run(
     assert every_kill(in_child, kill, lambda: whole_run(elsewhere), clean_twice) >= at_least
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("kill", "at_least"), [(kill_after, 15), (kill_in_write, 5)])
 def test_clean_after_kill_at_every_call_of_a_clean(
     state_dir: Path, elsewhere: Path, in_child: Callable, kill: Callable, at_least: int

@@ -183,6 +183,7 @@ KINDS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("prepare", "window_s"), KINDS)
 def test_nobody_outlives_a_plinth_that_was_killed_while_starting_it(
     state_dir: Path, scratch: Path, prepare: Prepare, window_s: float

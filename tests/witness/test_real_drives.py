@@ -233,6 +233,7 @@ def test_an_honest_drive_keeps_every_acknowledged_commit_and_each_cut_lowers_the
     )
 
 
+@pytest.mark.long
 def test_a_drive_that_lies_is_found_whether_it_loses_the_last_commits_or_all(place: Place):
     place.disk.control.set_lie(IgnoreFlush())
     place.pull_the_plug(flushed_once=True)

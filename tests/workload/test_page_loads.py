@@ -126,6 +126,7 @@ def check_unharmed(to: Connection, table: str, keys: int) -> None:
     assert row(to, HARM_OF_KEYS.format(table)) == (keys,)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("version", "checksums", "names"),
     [
@@ -253,6 +254,7 @@ TPCC_MANY = {"kind": "tpcc", "warehouses": 4, "loader": "pages", "check_consiste
 MANY_FIGURES = "SELECT count(*), count(DISTINCT number), min(number), max(number) FROM numbers"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("at", ["writing", "written", "started"])
 def test_a_load_that_was_killed_is_resumed(
     folder: Path, installations: dict[str, Installation], owner: Owner, monkeypatch: pytest.MonkeyPatch, at: str

@@ -123,6 +123,7 @@ WORDS = (b"-n", b"-t", b"1", b"-r", b"-D", b"w\xf6rt=na\xefve")
 BYTES = b"caf\xe9 \xff \xc3\xa9 \xf4\x8f\xbe\xa0 \xf4\x8f\xbf\xbf"
 
 
+@pytest.mark.long
 @MODES
 def test_the_server_gets_the_same_bytes(both: Programs, mode: bytes) -> None:
     variables = b"':p\xfc_\xf6:w\xf6rt :gr\xfcn'" if mode == b"simple" else b":p\xfc_\xf6"

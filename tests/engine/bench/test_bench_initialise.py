@@ -18,6 +18,7 @@ def test_rows_are_reported_once_when_all_are_there(both: Both) -> None:
     assert both.plinth("-i", "-q").code == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "options",
     [

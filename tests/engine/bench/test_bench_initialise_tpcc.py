@@ -15,6 +15,7 @@ PARTITIONED = "SELECT relname, (SELECT count(*) FROM pg_inherits WHERE inhparent
 LARGE = ("customer", "history", "new_order", "order_line", "orders", "stock")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("options", "keys", "partitions"),
     [

@@ -17,6 +17,7 @@ from both import Both, shape, words_of
 from native_server import PASSWORD, Server
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "options",
     [

@@ -54,6 +54,7 @@ def _of_type(report: str, name: str) -> str:
     return re.split(r"SQL script \d: |new orders per minute", report.partition(f": {name}\n")[2])[0]
 
 
+@pytest.mark.long
 def test_report_is_by_type_and_the_conditions_hold(warehouse: Server, bench: Both, tmp_path: Path) -> None:
     file = tmp_path / "all.json"
     with _control(warehouse) as control:

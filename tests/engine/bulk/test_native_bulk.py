@@ -109,6 +109,7 @@ def under_way(run: _native.BulkLoad, rows: int = 100_000) -> _native.BulkLoad:
     return run
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("streams", [1, 5])
 def test_rows_are_those_of_pgbench(server: Server, database: Database, bulk: Bulk, streams: int) -> None:
     pgbench = [f"{server.installation.bindir}/pgbench", *server.where()]

@@ -188,6 +188,7 @@ def test_tpcb_and_upsert_resume_where_they_were(
     assert row(target, "SELECT upsert_updated(1), upsert_looked_up(30001)") == ("", "")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("step", "server_too"), [("load rows", True), pytest.param("build keys", False, marks=pytest.mark.long)]
 )
@@ -204,6 +205,7 @@ def test_tpcc_resumes_where_it_was(
     assert resumed(target, TPCC) == []
 
 
+@pytest.mark.long
 def test_a_statement_that_outlives_its_loader_is_waited_for(
     own_server: Server, place: Callable[[], Connection]
 ) -> None:

@@ -59,6 +59,7 @@ def loaded(installations: dict[str, Installation], owner: Owner) -> Iterator[Pla
     server.remove()
 
 
+@pytest.mark.long
 def test_tables_have_their_rows_keys_and_estimated_size(loaded: Place) -> None:
     counts = {
         table: loaded.rows(f"SELECT count(*) FROM {table}")[0][0]
@@ -80,6 +81,7 @@ def test_tables_have_their_rows_keys_and_estimated_size(loaded: Place) -> None:
     )
 
 
+@pytest.mark.long
 def test_the_seed_is_kept_with_the_tables(loaded: Place) -> None:
     ((comment,),) = loaded.rows(SEED_QUERY)
     assert seed_in(comment) == 1
@@ -161,6 +163,7 @@ def numbers(checks: list[Check]) -> tuple[int, ...]:
     return tuple(int(check.name.split()[2].rstrip(":")) for check in checks if not check.ok)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("change", SPOILT)
 def test_a_row_that_is_altered_is_found_and_named(loaded: Place, change: str) -> None:
     with loaded.control.transaction(force_rollback=True):

@@ -78,6 +78,7 @@ def ended(load: DriverLoad | Load) -> LoadResult:
     return result
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("driver", "protocol"), [("psycopg", "extended"), ("psycopg", "simple"), ("sqlalchemy", "prepared")]
 )  # fmt: skip
@@ -152,6 +153,7 @@ def test_serialization_failures_are_counted_and_tried_again(here: Server, begun:
     assert error.retried == again.totals.retries
 
 
+@pytest.mark.long
 def test_errors_of_statements_fail_transactions_and_others_end_clients(here: Server, begun: Begun) -> None:
     result = ended(begun(config(here, "\\set d random(0, 1)\nBEGIN;\nSELECT 1 / :d;\nEND;"), "sqlalchemy"))
     assert result.totals.failed > 0 and result.totals.done > 0 and result.clients_aborted == 0
@@ -210,6 +212,7 @@ def test_a_client_that_is_killed_is_reported_and_its_transaction_is_open(here: S
     assert result.totals.done > 20
 
 
+@pytest.mark.long
 def test_a_stop_lets_transactions_end_and_cuts_off_and_cancels_those_that_do_not(here: Server, begun: Begun) -> None:
     short = begun(config(here, "SELECT 1;", duration_s=60))
     wait_until(lambda: short.progress().done > 0)
@@ -251,6 +254,7 @@ def test_the_cpu_of_clients_is_observed_as_the_load_engines(here: Server, begun:
     assert clients_cpu_s() > before_s + 0.2, "what they used stays"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("driver", ["plinth", "psycopg"])
 def test_cpu_is_that_of_the_measured_phase(here: Server, begun: Begun, driver: Driver) -> None:
     """One client cannot use more than the time that was measured; over the warm-up, six times as long, it does."""

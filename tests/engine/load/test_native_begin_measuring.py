@@ -25,6 +25,7 @@ def select_only() -> list[dict[str, str]]:
     return [{"name": "select-only", "source": "SELECT 1;"}]
 
 
+@pytest.mark.long
 def test_the_load_runs_on_from_the_warm_up_to_the_measured_phase(
     server: Server, load: Load, finished: Finished
 ) -> None:

@@ -86,6 +86,7 @@ def outcome(load: Load, finished: Finished, proxy: Proxy, sslmode: str, timeout_
     return "done" if '"done":1' in run.result() else "lost"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["close", "reset", "half-close"])
 @pytest.mark.parametrize("from_server", [True, False])
 def test_cut_at_every_point(
@@ -147,6 +148,7 @@ def test_cut_within_a_long_answer(
     assert words in error.message
 
 
+@pytest.mark.long
 def test_some_are_lost_and_the_others_continue(secured: Server, load: Load, finished: Finished) -> None:
     with proxied(secured.port) as proxy:
         run = load(through(proxy, "require"), "select 1;", clients=8, threads=2, duration_s=5.0)

@@ -146,6 +146,7 @@ def peer(server: Server, load: Load, finished: Finished, tmp_path: Path) -> Peer
     return Peer(server, load, finished, tmp_path)
 
 
+@pytest.mark.long
 @PROTOCOLS
 @pytest.mark.parametrize("script", [CONDITIONS, RESULTS, SHELL], ids=["conditions", "results", "shell"])
 def test_the_engine_leaves_the_rows_that_pgbench_leaves(peer: Peer, protocol: str, script: str) -> None:

@@ -38,6 +38,7 @@ def test_tpcb_agrees_with_the_database(server: Server, load: Load, finished: Fin
         assert server.execute(f"select sum({column}) from pgbench_{table}")[0][0] == history[0][1]
 
 
+@pytest.mark.long
 def test_books_agree_with_one_another(server: Server, load: Load, finished: Finished) -> None:
     run = load(
         server.connection(),

@@ -228,6 +228,7 @@ def test_rates_that_make_no_sense(load: Load, rate: dict[str, object], words: st
         load(connection, "select 1;", rate=rate)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("rate", "arrivals"),
     [

@@ -157,6 +157,7 @@ def test_an_interrupted_wait_for_connections_ends(server: Server, load: Load) ->
     assert result.totals.done > 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rate", [None, {"arrivals": "uniform", "stages": [{"from_tps": 200, "to_tps": 200}]}])
 def test_lost_connections_are_opened_again_at_a_bounded_rate(
     installations: dict[str, Installation], owner: Owner, load: Load, finished: Finished, rate: dict[str, Any] | None

@@ -118,6 +118,7 @@ ONE_SERVER = pytest.mark.parametrize("encrypting", ["17"], indirect=True)
 MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("user", "expected"),
     [
@@ -153,6 +154,7 @@ CERTIFICATES: dict[str, tuple[Callable[[Encrypting], Issued], list[str]]] = {
 }
 
 
+@pytest.mark.long
 @ONE_SERVER
 @pytest.mark.parametrize("kind", CERTIFICATES)
 def test_certificates_of_servers(encrypting: Encrypting, plinth: Outcome, kind: str) -> None:
@@ -308,6 +310,7 @@ class TestClientCertificates:
         self.check(encrypting, plinth, f"{files} sslpassword=guess", REFUSED)
 
 
+@pytest.mark.long
 @ONE_SERVER
 @pytest.mark.parametrize(
     ("parameters", "words"),

@@ -103,6 +103,7 @@ def counts(result: LoadResult) -> dict[str, int]:
     return {script.name: script.measured.done for script in result.scripts}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workload", [*FORMS.values(), {"home": "uniform"}], ids=[*FORMS, "uniform homes"])
 def test_a_deck_of_transactions_leaves_what_it_must(copy: Copy, workload: dict[str, Any]) -> None:
     result = copy.run({"rollback_share": 0.2} | workload, transactions_per_client=300)
@@ -120,6 +121,7 @@ def test_a_deck_of_transactions_leaves_what_it_must(copy: Copy, workload: dict[s
     assert copy.violations() == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["statements", "procedures"])
 @pytest.mark.parametrize(
     "isolation", ["read-committed", pytest.param("repeatable-read", marks=pytest.mark.long), "serializable"]
@@ -133,10 +135,12 @@ def test_many_clients_on_one_warehouse_leave_it_consistent(copy: Copy, isolation
     assert copy.violations() == []
 
 
+@pytest.mark.long
 def test_all_forms_leave_the_same_rows(place: Place, load: Load, finished: Finished) -> None:
     check_forms(place, load, finished)
 
 
+@pytest.mark.long
 def test_all_forms_leave_the_same_rows_in_an_older_postgresql(old_place: Place, load: Load, finished: Finished) -> None:
     check_forms(old_place, load, finished)
 
@@ -152,6 +156,7 @@ def check_forms(place: Place, load: Load, finished: Finished) -> None:
     assert seen["statements"] == seen["pipelined statements"] == seen["procedures"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["statements", "procedures"])
 def test_every_commit_of_a_ledger_is_there(copy: Copy, tmp_path: Path, form: str) -> None:
     """Orders that are rolled back, and transactions that only read, commit nothing."""
@@ -170,6 +175,7 @@ def test_every_commit_of_a_ledger_is_there(copy: Copy, tmp_path: Path, form: str
     assert copy.violations() == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["statements", pytest.param("procedures", marks=pytest.mark.long)])
 def test_an_open_loop_of_transactions(copy: Copy, form: str) -> None:
     rate = {"stages": [{"from_tps": 200.0, "to_tps": 200.0}]}

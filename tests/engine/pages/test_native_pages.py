@@ -226,6 +226,7 @@ def filled(request: pytest.FixtureRequest, owner: Owner) -> Iterator[FilledServe
     server.remove()
 
 
+@pytest.mark.long
 def test_files_are_those_of_copy_freeze_and_a_key(filled: FilledServer) -> None:
     server = filled.server
     for number, table in enumerate(TABLES):
