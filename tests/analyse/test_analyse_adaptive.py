@@ -3,6 +3,7 @@
 import math
 import random
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 from pydantic import ValidationError
@@ -22,7 +23,9 @@ def tps(ratio: float, blocks: int, spread: float = 0.01, seed: int = 1) -> dict[
     return {"disk": [1000 * one for one in noise[0]], "memory": [1000 * ratio * one for one in noise[1]]}
 
 
-def ended(contents: BundleContents, block: int, reason: str, undecided: int = 0) -> BundleContents:
+def ended(
+    contents: BundleContents, block: int, reason: Literal["decided", "budget"], undecided: int = 0
+) -> BundleContents:
     """As if its trials had ended after this block."""
     end = TrialsEnd(block=block, reason=reason, open_comparisons=undecided)
     return replace(

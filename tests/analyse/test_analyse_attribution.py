@@ -1,5 +1,7 @@
 """Attribution as a pure function: synthetic samples of trials whose clients are where they are put."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -48,7 +50,7 @@ def trial(done: int = 1000, scheduled: int = 1000, threads: int = 2, **fields: o
 
 
 def samples(
-    waits: dict[str, float],
+    waits: Mapping[str, float],
     cores: dict[str, float] | None = None,
     delays: dict[str, float] | None = None,
     system: dict[str, float] | None = None,

@@ -8,7 +8,7 @@ from analyse_bundles import bundle, server_facts, storage_facts
 from plinth.analyse import analyse
 from plinth.analyse.ceiling import commit_ceiling
 from plinth.model.base import Gap
-from plinth.model.builtin import BUILTINS
+from plinth.model.builtin import BUILTINS, BuiltinName
 from plinth.model.choices import Group
 from plinth.model.contents import BundleContents
 from plinth.model.plan import Variant
@@ -123,7 +123,7 @@ def test_settings_are_taken_as_asked_where_the_server_never_reported():
 
 
 @pytest.mark.parametrize("builtin", BUILTINS)
-def test_only_what_writes_has_a_ceiling(builtin: str):
+def test_only_what_writes_has_a_ceiling(builtin: BuiltinName):
     of = commit_ceiling(with_clients(8, builtin=builtin), {"data": "disk"}, None, {"disk": PROBE}, None, None)
     assert ("nothing that must be flushed" in (of.unavailable or "")) == (BUILTINS[builtin].writes is False)
     assert builtin.endswith(("select", "select-only")) == (BUILTINS[builtin].writes is False)

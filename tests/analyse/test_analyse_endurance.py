@@ -71,7 +71,7 @@ def test_a_factor_without_bounds_is_refused(waf: float) -> None:
 
 def test_the_drive_that_the_experiment_states_is_that_of_the_analysis_unless_another_is_given() -> None:
     contents = one_disk(100, 100, 100)
-    drive = DriveSpec(tbw_bytes=600 * TB)
+    drive = DriveSpec(tbw=600 * TB)
     experiment = contents.plan.experiment.model_copy(update={"drive": drive})
     contents = replace(contents, plan=contents.plan.model_copy(update={"experiment": experiment}))
     analysis = analyse(contents)

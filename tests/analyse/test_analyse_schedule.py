@@ -15,6 +15,7 @@ from plinth.model.plan import Variant
 from plinth.model.sweep import ScalingCurve
 from plinth.report import render_markdown, render_terminal
 from reported import reported
+from typed import of
 
 RATES = {"workload.rate": [2000, 500, 1000, 4000]}
 CAPACITY = {"disk": 1500.0, "memory": 3000.0}
@@ -38,7 +39,7 @@ def scheduled(
     for trial in [one.trial for one in contents.trials]:
         variant = variants_by_id[trial.variant]
         storage, rate = str(variant.levels.get("storage", "disk")), variant.workload.rate
-        assert rate is not None
+        rate = of(float, rate)
         share = missed(variant, trial.block) if missed else max(0.0, 1 - CAPACITY[storage] / rate)
         due = round(30 * rate)
         done = round(due * (1 - share))

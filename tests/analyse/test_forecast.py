@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -20,7 +21,7 @@ FAST = Drive("fast", random_read_ns=0.1 * MS, random_write_ns=0.05 * MS, log_wri
 
 def demand(**parts: float) -> Demand:
     """What one client does of whose transactions each takes as long as its parts."""
-    given_ns = {"work_ns": 0.0, "flush_ns": 0.0, "read_ns": 0.0, "write_ns": 0.0, "lock_ns": 0.0}
+    given_ns: dict[str, Any] = {"work_ns": 0.0, "flush_ns": 0.0, "read_ns": 0.0, "write_ns": 0.0, "lock_ns": 0.0}
     given_ns.update({name: value for name, value in parts.items() if name in given_ns})
     others = {name: value for name, value in parts.items() if name not in given_ns}
     clients = int(others.pop("clients", 1))

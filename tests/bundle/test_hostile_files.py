@@ -32,6 +32,7 @@ from plinth.model.plan import Plan
 from plinth.model.trial import Event, Sample
 from plinth.system.lock import LOCK_FILE, DirectoryLock
 from sampled import rows_of
+from typed import present
 
 SAMPLE = Sample(1, "host", "all", "x", 1.0)
 PRECIOUS = "not the bundle's\n"
@@ -162,7 +163,7 @@ def test_anything_in_place_of_a_file(tmp_path, bundle, precious, put):
         elif file.suffix != ".toml" or put not in ORDINARY:
             with pytest.raises(PlinthError) as reported:
                 read_all(bundle)
-            assert name in reported.value.where or "observe" in reported.value.where
+            assert name in present(reported.value.where) or "observe" in present(reported.value.where)
             assert put not in SPECIAL or SPECIAL[put] in reported.value.message
         file.rmdir() if put is folder else file.unlink()
         file.write_bytes(content)
@@ -350,7 +351,7 @@ def test_a_table_of_the_wrong_shape_is_named(bundle):
     Tables(folder).write_series(name, [empty_second])
     with pytest.raises(RunError, match="not what it should be") as reported:
         read_all(bundle)
-    assert reported.value.where.endswith(name)
+    assert present(reported.value.where).endswith(name)
     assert replace(read_bundle_without(bundle, name)).trials
 
 

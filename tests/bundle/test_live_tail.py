@@ -8,6 +8,7 @@ import pytest
 
 from plinth.bundle import LIVE, BundleFolder, LivePlace, LiveTail
 from plinth.bundle.live import MAX_LINE_BYTES, MAX_LIVE_BYTES
+from typed import present
 
 
 @pytest.fixture(autouse=True)
@@ -74,7 +75,7 @@ def test_what_was_written_before_the_log_was_removed_is_read(log):
 def test_a_reader_that_reconnects_continues_at_its_place(log):
     log.write_bytes(began() + b"".join(note(str(number)) for number in range(10)))
     chunk = tail(log).read()
-    place = LivePlace.parse(str(chunk.place))
+    place = LivePlace.parse(str(present(chunk).place))
     append(log, note("later"))
     assert whole(tail(log, place)) == ["later"]
 
@@ -82,7 +83,7 @@ def test_a_reader_that_reconnects_continues_at_its_place(log):
 def test_a_log_that_was_replaced_is_read_from_its_beginning_even_by_who_comes_back(log):
     log.write_bytes(began(1) + note("a"))
     reader = tail(log)
-    place = reader.read().place
+    place = present(reader.read()).place
     other = log.with_name("other")
     other.write_bytes(began(2) + note("b") + note("c"))
     other.replace(log)
@@ -190,7 +191,7 @@ def a_linked_folder(log):
 def test_what_is_no_file_is_a_problem_reported_once(log, make, reason):
     make(log)
     reader = tail(log)
-    (problem,) = reader.read().problems
+    (problem,) = present(reader.read()).problems
     assert reason in problem
     assert reader.read() is None
 
@@ -206,6 +207,6 @@ def test_a_place_that_is_none_is_the_beginning(log, text):
 
 def test_a_place_of_another_log_or_beyond_its_end_is_the_beginning(log):
     log.write_bytes(note("a"))
-    mine = tail(log).read().place
+    mine = present(tail(log).read()).place
     for place in (LivePlace("0" * 16, 1), mine._replace(offset=10**9)):
         assert whole(tail(log, place)) == ["a"]

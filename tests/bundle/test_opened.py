@@ -15,6 +15,7 @@ from plinth.bundle.opened import Table
 from plinth.model.errors import RunError, UsageError
 from sampled import rows_of
 from small_bundles import CONTENTS, change, written
+from typed import of
 
 NOTEBOOK = Path(__file__).parents[2] / "docs" / "notebooks" / "bundle.ipynb"
 
@@ -72,12 +73,12 @@ def test_missing_values_stay_missing_and_integers_exact():
     arrays = table.numpy()
     assert arrays["n"].dtype == np.int64
     assert arrays["n"][0] == 2**60 + 1
-    assert arrays["n"].mask.tolist() == [False, True]
-    assert arrays["x"].mask.tolist() == [True, False]
-    assert arrays["none"].mask.all()
+    assert of(np.ma.MaskedArray, arrays["n"]).mask.tolist() == [False, True]
+    assert of(np.ma.MaskedArray, arrays["x"]).mask.tolist() == [True, False]
+    assert of(np.ma.MaskedArray, arrays["none"]).mask.all()
     assert arrays["text"].tolist() == ["a", None]
     frame = table.pandas()
-    assert frame["n"][0] == 2**60 + 1
+    assert frame["n"].tolist()[0] == 2**60 + 1
     assert frame.isna().to_numpy().tolist() == [[False, True, False, True], [True, False, True, True]]
     assert table.polars().rows() == [(2**60 + 1, None, "a", None), (None, 0.5, None, None)]
 

@@ -22,6 +22,7 @@ from plinth.tasks.analysis import analyse_bundle
 from serving import Served, catalogue
 from small_bundles import CONTENTS, change, written
 from spoilt_bundles import SPOILT
+from typed import present
 from waiting import wait_until
 
 
@@ -54,7 +55,7 @@ def changed(served, state):
 
 
 def state_of(page):
-    return re.search(r'<main data-state="([^"]+)"', page)[1]
+    return present(re.search(r'<main data-state="([^"]+)"', page))[1]
 
 
 def keys(page):
@@ -72,13 +73,13 @@ def test_the_catalogue_lists_question_answer_machine_date_and_state(tmp_path):
     assert CONTENTS.host.cpu_model in page
     assert "2033-05-1" in page
     assert 'class="state complete"' in page
-    assert "memory" in re.search(r'class="answer">(.*?)</div>', page)[1]
-    headline = analyse_bundle(tmp_path / "old")[1].headline
+    assert "memory" in present(re.search(r'class="answer">(.*?)</div>', page))[1]
+    headline = present(analyse_bundle(tmp_path / "old")[1].headline)
     for value, figure, note in re.findall(
         r'class="headline" data-value="(.*?)"><strong>(.*?)</strong> <small>(.*?)</small>', page
     ):
-        assert float(value) == headline.ratio.value
-        assert (unescape(figure), unescape(note)) == (times(headline.ratio), headline.note)
+        assert float(value) == present(headline.ratio).value
+        assert (unescape(figure), unescape(note)) == (times(present(headline.ratio)), headline.note)
     assert page.count('class="headline"') == page.count("<strong>") == 2
 
 

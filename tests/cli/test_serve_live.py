@@ -17,6 +17,7 @@ from plinth.serve.live import MAX_STREAMS
 from plinth.system.lock import DirectoryLock
 from serving import Served
 from small_bundles import CONTENTS, change, written
+from typed import present
 from waiting import wait_until
 
 SERIES = CONTENTS.trials[0].series
@@ -62,6 +63,7 @@ class Stream:
     def until(self, kind):
         """The events up to one of a kind, and the place after it."""
         found = []
+        message = {"id": None}
         while not any(event["kind"] == kind for event in found):
             message = self.next()
             assert message is not None and "event" not in message, f"the stream ended before {kind}: {message}"
@@ -103,7 +105,7 @@ def test_the_catalogue_links_only_running_runs_to_the_live_page(tmp_path, served
         (live,) = re.findall(r'href="/[^/"]+(/live/[0-9a-f]{20})">running<', page)
         assert (
             live.replace("live", "bundles")
-            in re.search(r"<tr [^>]*>.*?/b</td></tr>", page.replace("</tr>", "</tr>\n"))[0]
+            in present(re.search(r"<tr [^>]*>.*?/b</td></tr>", page.replace("</tr>", "</tr>\n")))[0]
         )
     assert "/live/" not in served.ask("/")[2]
 
@@ -149,7 +151,7 @@ def test_a_reader_that_reconnects_gets_what_it_lacks_and_another_all(tmp_path, s
         run.second(SERIES[0])
         path = f"/live/{key(served)}/events"
         with opened(served, path) as stream:
-            place = stream.until("second")[1]
+            place = present(stream.until("second")[1])
         run.second(SERIES[1])
         with opened(served, path, **{"Last-Event-ID": place}) as stream:
             assert [event["done"] for event in stream.until("second")[0]] == [SERIES[1].done]
@@ -171,7 +173,7 @@ def test_a_run_that_ends_is_said_to_have_ended(tmp_path, served, status):
     assert stream.end() == LiveEnd(state=status, reason=None if status == "complete" else "a reason")
     stream.close()
     with opened(served, f"/live/{key(served)}/events") as stream:  # of whoever comes later
-        assert stream.end().state == status
+        assert present(stream.end()).state == status
 
 
 def test_a_run_that_was_killed_is_not_said_to_run_and_its_history_is_there(tmp_path, served):
@@ -181,8 +183,8 @@ def test_a_run_that_was_killed_is_not_said_to_run_and_its_history_is_there(tmp_p
         stream = Stream(served, f"/live/{key(served)}/events")
         stream.until("second")
     end = stream.end()
-    assert end.state == "killed"
-    assert f"`plinth resume {tmp_path / 'b'}`" in end.reason
+    assert present(end).state == "killed"
+    assert f"`plinth resume {tmp_path / 'b'}`" in present(present(end).reason)
     stream.close()
     with opened(served, f"/live/{key(served)}/events") as stream:
         stream.until("second")
@@ -209,7 +211,7 @@ def test_a_bundle_that_goes_away_ends_its_stream(tmp_path, served):
         stream = Stream(served, f"/live/{key(served)}/events")
         stream.until("trial_started")
         (run.path / "manifest.json").unlink()
-    assert stream.end().state == "unreadable"
+    assert present(stream.end()).state == "unreadable"
     stream.close()
 
 
@@ -248,7 +250,7 @@ def test_what_cannot_be_read_is_reported_and_the_run_continues(tmp_path, served,
             run.file.unlink()
             os.mkfifo(run.file) if what == "a FIFO" else run.file.symlink_to("/etc/passwd")
         with opened(served, f"/live/{key(served)}/events") as stream:
-            message = json.loads(stream.next()["data"])
+            message = json.loads(present(stream.next())["data"])
             expected = {"bad lines": "1,000 lines", "a huge line": "65,536 bytes"}.get(what, what)
             if what == "no end of its last line":
                 assert message["problems"] == []

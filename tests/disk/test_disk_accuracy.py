@@ -173,7 +173,7 @@ def test_a_latency_asked_for_is_the_latency_got(asked_us: int):
         pair = Pair(fd, ideal_fd)
         pair.assert_takes("random_read", asked_us * 1000, f"read of {latency}")
         pair.assert_takes("random_write", asked_us * 1000, f"write of {latency}")
-        disk.control.set_physics(Physics(write_latency_ns=0, flush_latency_ns=asked_us * 1000))
+        disk.control.set_physics(Physics(write_latency=0, flush_latency=asked_us * 1000))
         # A write before each, since the kernel sends no flush to a device that nothing was written to.
         pair.assert_takes("log_write", asked_us * 1000, f"flush of {latency}")
 

@@ -156,7 +156,7 @@ def test_physics_change_while_it_is_served(disk: ServedDisk):
 
 def test_the_fault_armed_is_the_fault_that_strikes(disk: ServedDisk):
     disk.control.arm(EioFault(operation="write", nth=3))
-    disk.control.arm(EioFault(operation="read", offset_bytes=10 * PAGE + 512, length_bytes=1, count=None))
+    disk.control.arm(EioFault(operation="read", offset=10 * PAGE + 512, length=1, count=None))
     disk.control.arm(EioFault(operation="flush"))
     with open_direct(disk.image) as fd:
         write_pages(fd, 0, 1)
@@ -182,7 +182,7 @@ def test_the_fault_armed_is_the_fault_that_strikes(disk: ServedDisk):
 
 def test_an_error_passes_the_loop_device_to_the_reader(disk: ServedDisk):
     with disk.loop() as device:
-        disk.control.arm(EioFault(operation="read", offset_bytes=MIB, length_bytes=512, count=None))
+        disk.control.arm(EioFault(operation="read", offset=MIB, length=512, count=None))
         with open_direct(device) as fd:
             assert read_page(fd, 0) == bytes(PAGE)
             with pytest.raises(OSError) as failed:
@@ -328,7 +328,7 @@ class TestLies:
         assert disk.control.power_cut().writes_dropped == 0
 
     def test_a_disk_with_nothing_volatile_cannot_lie(self, disk: ServedDisk):
-        disk.control.set_physics(Physics(cache_bytes=0))
+        disk.control.set_physics(Physics(cache_size=0))
         with pytest.raises(UsageError, match="no volatile cache to lie about"):
             disk.control.set_lie(IgnoreFlush())
 
@@ -338,7 +338,7 @@ def test_a_torn_write_is_torn_at_the_atomic_unit_that_is_in_force(disk: ServedDi
         write_pages(fd, 0, 1, byte=1)
         disk.control.flush_now()
         for unit_bytes, boundaries in ((4096, range(4096, 2 * PAGE, 4096)), (8192, [PAGE]), (16384, [])):
-            disk.control.set_physics(Physics(atomic_write_bytes=unit_bytes))
+            disk.control.set_physics(Physics(atomic_write_size=unit_bytes))
             assert os.pwrite(fd, aligned(bytes([2]) * 2 * PAGE), 0) == 2 * PAGE
             report = disk.control.power_cut("torn", seed=7)
             disk.control.power_on()

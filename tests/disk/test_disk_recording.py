@@ -18,6 +18,7 @@ from plinth.model.disk import CutReport, IgnoreFlush, Physics
 from plinth.model.disk_recording import ImageSource
 from plinth.model.errors import Refused, RunError, UsageError
 from plinth.storage.devices.disk_recording import read_recording
+from typed import present
 from waiting import wait_until
 
 SIZE_BYTES = 32 * MIB
@@ -150,7 +151,7 @@ def test_a_full_place_ends_the_recording_with_an_error_and_the_disk_continues(di
         with disk.image.open("r+b", buffering=0) as file:
             for number in range(16):
                 write(file.fileno(), number * MIB, 1, MIB)
-            wait_until(lambda: disk.control.status().recording.error is not None, "the place is full")
+            wait_until(lambda: present(disk.control.status().recording).error is not None, "the place is full")
             write(file.fileno(), 0, 9)
             os.fsync(file.fileno())
         with pytest.raises(
@@ -246,7 +247,7 @@ def test_a_recording_by_hand(disk: ServedDisk, scratch: Path, capsys: pytest.Cap
         return capsys.readouterr().out
 
     assert json.loads(said("record", control, place))["copied_by"] in ("reflink", "copy")
-    disk.control.set_physics(Physics(atomic_write_bytes=4096))
+    disk.control.set_physics(Physics(atomic_write_size=4096))
     with disk.image.open("r+b", buffering=0) as file:
         write(file.fileno(), 0, 1)
         os.fsync(file.fileno())

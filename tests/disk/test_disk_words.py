@@ -37,7 +37,7 @@ def test_a_lie_is_written_in_words_or_in_parts(words: str, lie: Any):
         ("flush", EioFault(operation="flush")),
         ("write, nth=3", EioFault(operation="write", nth=3)),
         ("read,count=all", EioFault(operation="read", count=None)),
-        ("read,offset=1MiB,length=512", EioFault(operation="read", offset_bytes=MIB, length_bytes=512)),
+        ("read,offset=1MiB,length=512", EioFault(operation="read", offset=MIB, length=512)),
     ],
 )
 def test_a_fault_is_written_in_words_or_in_parts(words: str, fault: EioFault):
@@ -69,7 +69,7 @@ def test_what_makes_no_sense_is_reported(adapter: TypeAdapter[Any], words: str, 
 
 def test_physics_take_peoples_units_and_refuse_others():
     found = Physics.model_validate({"read_latency": "4.2ms", "read_bandwidth": "180MB/s", "cache_size": "64MiB"})
-    assert found == Physics(read_latency_ns=4_200_000, read_bytes_per_s=180_000_000, cache_bytes=64 * MIB)
+    assert found == Physics(read_latency=4_200_000, read_bandwidth=180_000_000, cache_size=64 * MIB)
     assert Physics.model_validate({"atomic_write_size": "8KiB"}).atomic_write_bytes == 8192
     for key, value in (
         ("read_latency", "4.2"),

@@ -9,6 +9,7 @@ from browser import ROOT, node
 from other_port import server_on_another_port
 from serving import Served
 from small_bundles import written
+from typed import present
 
 USE = ROOT / "web" / "e2e" / "catalogue.mjs"
 
@@ -23,8 +24,8 @@ def test_the_catalogue_has_the_look_of_the_report_and_is_sorted_filtered_and_fol
             [node(), str(USE), served.address, other.address], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         try:
-            line = using.stdout.readline()
-            assert line and json.loads(line) == {"step": "listed"}, line + using.stderr.read()
+            line = present(using.stdout).readline()
+            assert line and json.loads(line) == {"step": "listed"}, line + present(using.stderr).read()
             written(tmp_path / "new", created_unix_ns=3 * 10**18).rename(bundles / "third")
             said, errors = using.communicate(timeout=120)
         finally:

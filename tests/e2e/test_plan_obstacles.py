@@ -10,6 +10,7 @@ import pytest
 from plinth.server.installations.find import find_installation
 from plinth.system.owner import server_owner
 from plinth.system.runner import Runner
+from typed import present
 from waiting import wait_until
 
 ONE = ("--set", "storage=disk", "--set", "measure.repeats=1", "--set", "measure.aa=false")
@@ -202,7 +203,7 @@ def test_an_external_server_that_does_not_take_us(project, service):
     assert "s3cr3t" not in planned.stdout + planned.stderr
     with psycopg.connect(string, autocommit=True) as control:
         control.execute("ALTER ROLE bench PASSWORD 'right'; CREATE ROLE guest LOGIN PASSWORD 'right'")
-        (hba,) = control.execute("SHOW hba_file").fetchone()
+        (hba,) = present(control.execute("SHOW hba_file").fetchone())
         Path(hba).write_text("local all all scram-sha-256\n")
         control.execute("SELECT pg_reload_conf()")
     project.write(EXTERNAL.replace("CONNECTION", "service=mine password=wrong"))

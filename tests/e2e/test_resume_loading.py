@@ -9,6 +9,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from typed import present
+
 EXPERIMENT = """\
 spec = 1
 name = "load"
@@ -86,7 +88,7 @@ def piece_loaded(project):
             if control.execute("SELECT to_regclass('plinth_load')").fetchone() == (None,):
                 continue
             row = control.execute("SELECT count(*) FROM plinth_load WHERE row_count IS NOT NULL").fetchone()
-            if row[0] > 0:
+            if present(row)[0] > 0:
                 return int(pid)
     raise AssertionError("no piece was loaded")
 

@@ -15,6 +15,7 @@ from plinth.cli import main
 from plinth.experiment import read_experiment
 from plinth.run.planning.make_plan import make_plan
 from plinth.system.run_key import create_key
+from typed import present
 
 HEAD, _, _REST = EXTERNAL.partition("[server]\n")
 TAIL = _REST.partition("\n\n")[2].replace("[matrix]\nworkload.clients = [1, 4]\n\n", "")
@@ -200,10 +201,10 @@ def test_a_bundle_of_an_external_server_is_its_owners_only(project, service) -> 
     """With real logins, by passwords that the server asks for, all statements logged and a replication's password set."""
     string, _ = service
     with psycopg.connect(string, autocommit=True) as control:
-        data = Path(str(control.execute("SHOW data_directory").fetchone()[0]))
+        data = Path(str(present(control.execute("SHOW data_directory").fetchone())[0]))
         control.execute("SET log_statement = 'none'")
         for number in (1, 2):
-            control.execute(f"CREATE ROLE role{number} LOGIN SUPERUSER PASSWORD 'hush{number} & ''q'' @/%'")
+            control.execute(f"CREATE ROLE role{number} LOGIN SUPERUSER PASSWORD 'hush{number} & ''q'' @/%'".encode())
         control.execute("ALTER SYSTEM SET log_statement = 'all'")
         control.execute("ALTER SYSTEM SET primary_conninfo = 'host=nowhere password=hush3 user=replica'")
         control.execute("ALTER SYSTEM SET ssl_passphrase_command = 'echo hush4'")

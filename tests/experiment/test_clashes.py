@@ -8,6 +8,7 @@ from plinth.experiment import read_experiment_text
 from plinth.experiment.clashes import clash_at
 from plinth.model.errors import ExperimentError
 from ramdisk_experiment import ramdisk_text
+from typed import present
 
 CASES = [
     # text, the line of the second, the key, the line of the first
@@ -35,7 +36,7 @@ def test_both_lines_are_named(text, second, key, first):
 
 
 def test_only_of_the_matrix_the_hint_is_to_quote():
-    hints = {key: clash_at(text, second).hint for text, second, key, _ in CASES}
+    hints = {key: present(clash_at(text, second)).hint for text, second, key, _ in CASES}
     assert [key for key, hint in hints.items() if "quote" in hint] == [
         "'matrix.storage' is a table here",
         "'matrix.storage' is a value here",
@@ -56,4 +57,4 @@ def test_a_file_with_a_key_twice(change, said):
     (problem,) = caught.value.problems
     assert said in problem.message
     assert problem.where in ("x.toml:13", "x.toml:14")
-    assert "needs quotes" not in problem.hint
+    assert "needs quotes" not in present(problem.hint)

@@ -4,7 +4,9 @@ import pytest
 
 from plinth.experiment import read_experiment_text
 from plinth.model.errors import ExperimentError
+from plinth.model.storage import DeviceStorage, LoopStorage
 from plinth.model.storage_graph import in_order, mounted_storages, raw_storages
+from typed import of, present
 
 HEAD = """\
 spec = 1
@@ -60,7 +62,7 @@ def problems(text: str) -> list[tuple[str, str, str]]:
     with pytest.raises(ExperimentError) as caught:
         storages(text)
     lines = (HEAD + text).splitlines()
-    return [(lines[int(p.where.rpartition(":")[2]) - 1], p.key, p.message) for p in caught.value.problems]
+    return [(lines[int(present(p.where).rpartition(":")[2]) - 1], p.key, p.message) for p in caught.value.problems]
 
 
 def test_each_comes_after_those_that_it_is_built_on_and_members_are_raw():
@@ -68,7 +70,7 @@ def test_each_comes_after_those_that_it_is_built_on_and_members_are_raw():
     assert in_order(found) == ["memory", "slow", "vdev", "x", "y", "log", "ram", "tank"]
     assert raw_storages(found) == dict.fromkeys(["vdev", "x", "y", "log", "ram"], "tank")
     assert mounted_storages(found) == ["tank", "slow", "memory"]
-    assert found["x"].queue.knobs() == {"scheduler": "none"}
+    assert of(LoopStorage, found["x"]).queue.knobs() == {"scheduler": "none"}
 
 
 WRONG = [
@@ -99,7 +101,7 @@ WRONG = [
 @pytest.mark.parametrize(("change", "line", "key", "message"), WRONG)
 def test_what_cannot_stand_on_one_another_is_found_where_it_is_written(change, line, key, message):
     assert change[0] in STORAGES
-    found = problems(STORAGES.replace(*change, 1))
+    found = problems(STORAGES.replace(change[0], change[1], 1))
     assert [(line, f"storage.{key}")] == [(at, where) for at, where, text in found if message in text], found
 
 
@@ -137,7 +139,7 @@ def test_the_hint_names_kinds_that_can_be_filled():
 )
 def test_an_array_has_as_many_members_as_its_level_needs(array: str, fewest: int):
     text = '[storage.a]\n{array}\nmembers = ["m"]\n[storage.m]\nkind = "loop"\nsize = "1GiB"\ncount = {count}\n'
-    assert storages(text.format(array=array, count=fewest))["m"].count == fewest
+    assert of(LoopStorage, storages(text.format(array=array, count=fewest))["m"]).count == fewest
     (problem,) = problems(text.format(array=array, count=fewest - 1))
     assert problem[1] == "storage.a.members"
     assert f"needs at least {fewest} members, got {fewest - 1}" in problem[2]
@@ -168,7 +170,7 @@ def test_options_of_a_linear_volume_say_what_they_need():
 @pytest.mark.parametrize("option", ['write_cache = "off"', "queue.read_ahead_kb = 128"])
 def test_a_partition_sets_nothing_of_its_disk(option: str):
     part = '[storage.p]\nkind = "device"\nid = "/dev/disk/by-partuuid/0a1b2c3d-02"\nserial = "S1"\nsize = "9GB"\n'
-    assert storages(part)["p"].id.endswith("-02")
+    assert of(DeviceStorage, storages(part)["p"]).id.endswith("-02")
     ((_, key, message),) = problems(part + option + "\n")
     assert key == "storage.p"
     assert message.startswith(f"{option.partition(' ')[0]}: of the whole disk")

@@ -91,8 +91,9 @@ def test_the_full_file_has_every_key_of_the_schema_with_a_value_that_it_takes(na
     for field_name, field in model.model_fields.items():
         key = field.alias or field_name
         if key in keys:
-            taken = Annotated[(field.annotation, *field.metadata)] if field.metadata else field.annotation
-            TypeAdapter(taken).validate_python(value_of(keys, key), by_alias=True, by_name=False)
+            taken: Any = Annotated[(field.annotation, *field.metadata)] if field.metadata else field.annotation
+            adapter: TypeAdapter[Any] = TypeAdapter(taken)
+            adapter.validate_python(value_of(keys, key), by_alias=True, by_name=False)
 
 
 ONE_OF_SEVERAL = {

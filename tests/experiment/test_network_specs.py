@@ -40,7 +40,7 @@ def test_all_links_one_link_and_one_direction() -> None:
 def test_links_of_nodes_that_a_topology_lacks_are_left_out() -> None:
     network = NetworkSpec.model_validate({"link": {"primary-b": {"delay": "9ms"}}})
     assert network.settings(["primary"]) == {}
-    assert set(network.settings(["primary", "a"]).values()) == {LinkSettings()}
+    assert all(one == LinkSettings() for one in network.settings(["primary", "a"]).values())
 
 
 @pytest.mark.parametrize(("link", "ways"), [("a-b", [("a", "b"), ("b", "a")]), ("a-to-b", [("a", "b")])])

@@ -8,11 +8,13 @@ import pytest
 
 from plinth.experiment import read_experiment_text
 from plinth.experiment.files import read_text
+from plinth.model.dataset import GeneratedDataset, TpcbDataset
 from plinth.model.errors import ExperimentError, UsageError
-from plinth.model.storage import DeviceStorage
+from plinth.model.storage import DeviceStorage, TmpfsStorage
 from plinth.model.units import parse_size
 from plinth.workload import scripts_of
 from ramdisk_experiment import VALID
+from typed import of, present
 
 
 def load(text, overrides=(), folder=Path()):
@@ -29,7 +31,7 @@ def test_units_become_si():
     experiment = load(VALID)
     assert experiment.measure.warmup_s == 0.5
     assert experiment.measure.duration_s == 60.0
-    assert experiment.storage["memory"].size_bytes == 2 * 2**30
+    assert of(TmpfsStorage, experiment.storage["memory"]).size_bytes == 2 * 2**30
 
 
 def test_dotted_factors_may_be_written_without_quotes():
@@ -103,7 +105,7 @@ WRONG = [
 @pytest.mark.parametrize(("change", "line", "key", "message", "hint"), WRONG, ids=[row[0][1][:40] for row in WRONG])
 def test_an_error_names_line_key_got_and_allowed(change, line, key, message, hint):
     assert change[0] in VALID
-    found = problems(VALID.replace(*change, 1))
+    found = problems(VALID.replace(change[0], change[1], 1))
     where, got_key, got_message, got_hint = next(p for p in found if p[1] == key)
     assert where == f"x.toml:{line}"
     assert got_key == key
@@ -121,7 +123,7 @@ def test_a_list_that_is_too_short_without_its_bad_items_has_their_problems_only(
 
 def test_all_errors_come_at_once_in_order_of_lines():
     text = VALID.replace("tmpfs", "tmfs").replace("scale = 3", "scale = 0").replace('"memory"]', '"memry"]')
-    lines = [int(where.rpartition(":")[2]) for where, *_ in problems(text)]
+    lines = [int(present(where).rpartition(":")[2]) for where, *_ in problems(text)]
     assert lines == sorted(lines)
     assert {8, 13, 19} <= set(lines)
 
@@ -152,13 +154,13 @@ max = "3ms"
 
 def test_a_device_says_where_its_id_serial_number_and_size_come_from():
     found = {key: hint for _, key, _, hint in problems(DEVICE)}
-    assert "/dev/disk/by-id" in found["storage.d.id"]
-    assert "lsblk" in found["storage.d.serial"] and "lsblk" in found["storage.d.size"]
-    assert 'kind = "directory"' in found["storage.d.path"]
+    assert "/dev/disk/by-id" in present(found["storage.d.id"])
+    assert "lsblk" in present(found["storage.d.serial"]) and "lsblk" in present(found["storage.d.size"])
+    assert 'kind = "directory"' in present(found["storage.d.path"])
 
 
 def test_the_end_of_a_word_is_enough_for_a_suggestion():
-    assert "'latency_p99'" in next(hint for _, key, _, hint in problems(DEVICE) if key == "objective.0.metric")
+    assert "'latency_p99'" in present(next(hint for _, key, _, hint in problems(DEVICE) if key == "objective.0.metric"))
 
 
 @pytest.mark.parametrize("hint", ["serial", "size"])
@@ -169,7 +171,7 @@ def test_what_a_device_is_told_to_look_at_shows_it(hint):
 
 
 def test_a_size_as_the_hint_writes_it_is_taken():
-    written = re.search(r"\d+B", DeviceStorage.found_by["size"])[0]
+    written = present(re.search(r"\d+B", DeviceStorage.found_by["size"]))[0]
     assert parse_size(written) == int(written[:-1])
 
 
@@ -320,7 +322,7 @@ def test_set_replaces_one_key(override, holds):
 def test_another_kind_resets_its_table_to_what_set_says_of_it():
     loaded = load(VALID, ["storage.memory.path=/tmp", "storage.memory.kind=directory"]).storage["memory"]
     assert loaded.model_dump(exclude_defaults=True) == {"kind": "directory", "path": "/tmp"}
-    assert load(VALID, ["dataset.kind=tpcb"]).dataset.scale == 3, "it is of that kind already"
+    assert of(TpcbDataset, load(VALID, ["dataset.kind=tpcb"]).dataset).scale == 3, "it is of that kind already"
 
 
 def test_factors_of_keys_that_a_new_kind_does_not_have_are_removed_and_named():
@@ -424,7 +426,7 @@ def test_rates_are_a_number_or_stages(rate, stages):
     workload = load(VALID.replace("[workload]", f'[workload]\nrate = {rate}\nlatency_limit = "50ms"')).workload
     assert workload.latency_limit_s == 0.05
     found = workload.rate
-    assert (found if isinstance(stages, int) else [(s.tps, s.to_tps, s.duration_s) for s in found]) == stages
+    assert (found if isinstance(stages, int) else [(s.tps, s.to_tps, s.duration_s) for s in of(list, found)]) == stages
 
 
 @pytest.mark.parametrize(
@@ -447,7 +449,7 @@ def test_a_factor_in_a_storage_next_to_the_storage_is_to_be_quoted():
     text = VALID.replace("[matrix]", "[matrix]\nstorage.memory.size = ['1GiB', '2GiB']")
     ((_, _, message, hint),) = problems(text)
     assert "'matrix.storage' is a value here, and a table in line" in message
-    assert '"storage.slow.profile" = [..]' in hint
+    assert '"storage.slow.profile" = [..]' in present(hint)
 
 
 COLUMNS = """\
@@ -466,7 +468,7 @@ WITH_COLUMNS = VALID.replace('[dataset]\nkind = "tpcb"\nscale = 3\n', COLUMNS).r
 
 
 def test_columns_are_read_in_their_order():
-    assert list(load(WITH_COLUMNS).dataset.columns) == ["id", "customer", "note", "at"]
+    assert list(of(GeneratedDataset, load(WITH_COLUMNS).dataset).columns) == ["id", "customer", "note", "at"]
 
 
 @pytest.mark.parametrize(
@@ -488,7 +490,7 @@ def test_columns_are_read_in_their_order():
 )  # fmt: skip
 def test_columns_that_make_no_sense(change, line, key, message):
     assert change[0] in WITH_COLUMNS
-    found = problems(WITH_COLUMNS.replace(*change, 1))
+    found = problems(WITH_COLUMNS.replace(change[0], change[1], 1))
     assert (f"x.toml:{line}", key) in [(where, got) for where, got, *_ in found]
     assert any(message in got for _, _, got, _ in found), found
 
@@ -505,11 +507,11 @@ def test_columns_that_make_no_sense(change, line, key, message):
     ],
 )
 def test_pages_are_of_keys_that_ascend_and_rows_that_are_not_compressed(change, message):
-    text = WITH_COLUMNS.replace(*change, 1)
+    text = WITH_COLUMNS.replace(change[0], change[1], 1)
     load(text)
     paged = text.replace('key = "id"', 'key = "id"\nloader = "pages"')
     if message is None:
-        assert load(paged).dataset.writes_pages
+        assert of(GeneratedDataset, load(paged).dataset).writes_pages
     else:
         assert [(where, key, message in said) for where, key, said, _ in problems(paged)] == [
             ("x.toml:11", "dataset", True)

@@ -25,6 +25,7 @@ from plinth.observe.processes import (
     group_of_title,
 )
 from plinth.server.server import LocalServer
+from typed import present
 from waiting import wait_until
 from watching import ask, client, watching
 
@@ -150,14 +151,13 @@ for line in sys.stdin: print(flush=True)"""
 @pytest.mark.parametrize("has_run", [True, False])
 @pytest.mark.parametrize("at", ["after the parent was read", "before the parent was read"])
 def test_a_child_that_ends_while_its_siblings_are_read_is_counted_once(at: str, has_run: bool) -> None:
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    child = subprocess.Popen([sys.executable, "-c", ANSWERS], text=True, bufsize=1, **pipes)
-    assert child.stdin is not None and child.stdout is not None
+    argv = [sys.executable, "-c", ANSWERS]
+    child = subprocess.Popen(argv, text=True, bufsize=1, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     moments: list[str] = []
 
     def answer() -> None:
         print(file=child.stdin)
-        child.stdout.readline()
+        present(child.stdout).readline()
 
     def of_ended(parent: Member, processes: Processes) -> Counters:
         if "before the parent was read" in moments:

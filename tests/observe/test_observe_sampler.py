@@ -4,6 +4,7 @@ import gc
 import threading
 import time
 from collections.abc import Callable
+from typing import cast
 
 import pytest
 
@@ -11,6 +12,7 @@ from plinth.observe.gaps import Outages
 from plinth.observe.latest import latest_figures
 from plinth.observe.sampler import LocalSampler, stop_all, to_samples
 from plinth.observe.source import Reading, Readout, Unreadable
+from plinth.observe.wait_events import WaitProfile
 from plinth.server.server import LocalServer
 from waiting import wait_until
 from watching import client, watching
@@ -67,7 +69,9 @@ class Looked:
 
 
 def run_repeatedly_sampled(source: Looked, looks: int, t0_ns: int) -> LocalSampler:
-    sampler = LocalSampler("it", [], t0_ns=t0_ns, interval_s=0.1, repeatedly_sampled=[source], samples_per_interval=5)
+    sampler = LocalSampler(
+        "it", [], t0_ns=t0_ns, interval_s=0.1, repeatedly_sampled=[cast(WaitProfile, source)], samples_per_interval=5
+    )
     sampler.start()
     wait_until(lambda: source.looks >= looks, f"{looks} looks")
     assert stop_all([sampler], 1.0) == []
@@ -108,7 +112,11 @@ def test_a_start_in_the_future_sets_the_same_clock() -> None:
 
 
 def test_ticks_that_passed_during_a_long_reading_are_missed_and_reported() -> None:
-    sampler = run(Scripted(lambda look: threading.Event().wait(0.3 if look == 2 else 0) or one(look)), 4, 0.05)
+    def late(look: int) -> Readout:
+        threading.Event().wait(0.3 if look == 2 else 0)
+        return one(look)
+
+    sampler = run(Scripted(late), 4, 0.05)
     (gap,) = sampler.gaps(0)
     missed, rest = gap.what.split(" ", 1)
     assert 4 <= int(missed) <= 7 and rest == "readings of it"
@@ -241,7 +249,7 @@ def test_the_cost_stays_small(server: LocalServer) -> None:
 @pytest.mark.parametrize("off_ns", [-9_000_000, -1_500_000, 0, 1_500_000, 9_000_000])
 def test_a_phase_that_is_corrected_by_less_than_half_a_step_leaves_the_intervals_end(off_ns: int) -> None:
     sampler = LocalSampler(
-        "s", [], t0_ns=off_ns, interval_s=0.2, repeatedly_sampled=[Looked()], samples_per_interval=10
+        "s", [], t0_ns=off_ns, interval_s=0.2, repeatedly_sampled=[cast(WaitProfile, Looked())], samples_per_interval=10
     )
     ends = [step for step in range(30) if sampler._ends_interval(step * 20_000_000)]
     assert ends == [9, 19, 29]

@@ -53,8 +53,8 @@ def test_wal_of_the_phase_is_what_the_server_says_at_its_ends(every_server: Loca
         wait_for_reading(watched, end_ns)
         write(every_server, 500)
     trial: dict[str, Any] = {"number": 1, "block": 1, "variant": "v", "status": "complete", "started_unix_ns": 0}
-    times = {"warmup_ns": begin_ns - watched.started_ns, "measured_ns": end_ns - begin_ns}
-    seen = measured_phase(Trial(**trial, **times), by_metric(watched.seen.samples))
+    trial |= {"warmup_ns": begin_ns - watched.started_ns, "measured_ns": end_ns - begin_ns}
+    seen = measured_phase(Trial(**trial), by_metric(watched.seen.samples))
     # The server may log a snapshot of its transactions for standbys in between.
     assert seen.growth("pg_wal", "all", "insert_lsn_bytes") == pytest.approx(after[0] - before[0], rel=0.01)
     if after[1] is not None and before[1] is not None:

@@ -17,7 +17,7 @@ def test_with_its_defaults_the_loss_of_a_machine_takes_20_to_42_s() -> None:
 
 
 def test_the_range_follows_the_settings() -> None:
-    assert PatroniSpec(ttl="20s", loop_wait="2s", retry_timeout="3s").expected_s == (18, 24)
+    assert PatroniSpec(ttl=20, loop_wait=2, retry_timeout=3).expected_s == (18, 24)
 
 
 @pytest.mark.parametrize(

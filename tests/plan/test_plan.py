@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plan_inputs import GIB, experiment, inputs, plan_of, scripts
+from plinth.model.dataset import TpcbDataset
 from plinth.model.errors import MissingCapability
 from plinth.model.facts import Installation
 from plinth.model.level import level_label
@@ -17,6 +18,7 @@ from plinth.plan.build import warnings_of
 from plinth.plan.fit import fits
 from plinth.plan.order import order_trials
 from plinth.plan.sizes import setting_bytes
+from typed import of
 
 
 def test_every_combination_is_a_variant_and_the_baseline_has_a_twin():
@@ -164,8 +166,9 @@ def test_scale_to_fit_finds_the_largest_that_fits(space_gib, scale):
     if cut == e:
         assert overrides == ()
     else:
-        assert overrides == (f"dataset.scale={cut.dataset.scale}",)
-        larger = cut.dataset.model_copy(update={"scale": cut.dataset.scale + 1})
+        dataset = of(TpcbDataset, cut.dataset)
+        assert overrides == (f"dataset.scale={dataset.scale}",)
+        larger = dataset.model_copy(update={"scale": dataset.scale + 1})
         assert not fits(plan(cut.model_copy(update={"dataset": larger})))
 
 
@@ -174,7 +177,7 @@ def test_scale_to_fit_cuts_levels_and_keeps_those_that_fit():
     cut, overrides = scale_to_fit(e, lambda x: plan_of(x, available_bytes=20 * GIB))
     assert overrides == (f"dataset.scale={cut.matrix['dataset.scale']}",)
     assert cut.matrix["dataset.scale"][0] == 1
-    assert 1 < cut.matrix["dataset.scale"][1] < 1_000_000
+    assert 1 < of(int, cut.matrix["dataset.scale"][1]) < 1_000_000
 
 
 def test_scale_to_fit_cuts_rows_where_they_are_the_size():
@@ -186,7 +189,7 @@ def test_scale_to_fit_cuts_rows_where_they_are_the_size():
     cut, overrides = scale_to_fit(e, lambda x: plan_of(x, available_bytes=20 * GIB))
     small, large = cut.matrix["dataset.rows"]
     assert (small, overrides) == (1000, (f"dataset.rows=[1000, {large}]",))
-    assert 10**8 < large < 10**9
+    assert 10**8 < of(int, large) < 10**9
     assert [v.label for v in plan_of(cut, available_bytes=20 * GIB).variants] == [
         "disk, 1,000 rows",
         f"disk, {large:,} rows",
@@ -201,7 +204,7 @@ def test_scale_to_fit_cuts_the_baseline_too():
     )
     cut, _ = scale_to_fit(e, lambda x: plan_of(x, available_bytes=20 * GIB))
     (baseline,) = [v for v in plan_of(cut, available_bytes=20 * GIB).variants if v.is_baseline]
-    assert baseline.levels["dataset.scale"] == max(map(int, cut.matrix["dataset.scale"]))
+    assert baseline.levels["dataset.scale"] == max(of(int, level) for level in cut.matrix["dataset.scale"])
 
 
 def test_scale_to_fit_leaves_alone_what_fits_and_gives_up_on_what_cannot():
@@ -260,8 +263,9 @@ def test_tables_and_keys_are_counted_on_their_storages():
         matrix={"dataset.tablespace": ["pg_default", "bulk"], "dataset.index_tablespace": ["pg_default", "bulk"]},
     )
     sizes = {
-        (cluster.dataset.tablespace, cluster.dataset.index_tablespace): cluster.bytes_by_storage
+        (dataset.tablespace, dataset.index_tablespace): cluster.bytes_by_storage
         for cluster in plan_of(e, places=PLACES).clusters
+        for dataset in [of(TpcbDataset, cluster.dataset)]
     }
     nothing, keys, tables, all_of_it = (
         sizes[of]["fast"]

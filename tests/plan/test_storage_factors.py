@@ -4,7 +4,9 @@ import pytest
 
 from plinth.model.experiment import Experiment
 from plinth.model.plan import ScriptText
+from plinth.model.storage import EmulatedStorage, FileStorage, LoopStorage, TmpfsStorage, ZfsStorage
 from plinth.plan import expand
+from typed import of
 
 STORAGES = {
     "disk": {"kind": "directory"},
@@ -35,7 +37,7 @@ def test_a_storage_for_each_level_named_by_it():
     found = expanded({"storage.slow.profile": ["hdd-7200", "nvme"]}, server={"storage": "slow"})
     assert [variant.label for variant in found.variants] == ["hdd-7200", "nvme"]
     assert [cluster.server.storage for cluster in found.clusters] == ["slow-hdd-7200", "slow-nvme"]
-    assert found.storages["slow-nvme"].profile == "nvme"
+    assert of(EmulatedStorage, found.storages["slow-nvme"]).profile == "nvme"
     assert "slow" not in found.storages
     assert found.storages["disk"].kind == "directory"
 
@@ -43,19 +45,19 @@ def test_a_storage_for_each_level_named_by_it():
 def test_each_level_has_its_own_copy_of_what_is_built_on_it_and_of_its_members():
     found = expanded({"storage.tank.properties.recordsize": ["8K", "128K"]}, server={"storage": "tank"})
     assert [cluster.server.storage for cluster in found.clusters] == ["tank-8K", "tank-128K"]
-    pools = [found.storages[f"tank-{size}"] for size in ("8K", "128K")]
+    pools = [of(ZfsStorage, found.storages[f"tank-{size}"]) for size in ("8K", "128K")]
     assert [pool.properties["recordsize"] for pool in pools] == ["8K", "128K"]
     assert [pool.data for pool in pools] == [(("vdev-8K",),), (("vdev-128K",),)]
     assert [pool.log for pool in pools] == [("spare-8K",), ("spare-128K",)]
     # The disk that members' files are stored on is one for all.
-    assert found.storages["vdev-8K"].on == found.storages["vdev-128K"].on == "slow"
+    assert [of(FileStorage, found.storages[f"vdev-{size}"]).on for size in ("8K", "128K")] == ["slow", "slow"]
 
 
 def test_a_level_reaches_up_to_everything_that_is_built_on_it():
     found = expanded({"storage.slow.profile": ["hdd-7200", "nvme"]}, server={"storage": "tank"})
-    tank = found.storages["tank-nvme"]
+    tank = of(ZfsStorage, found.storages["tank-nvme"])
     assert tank.data == (("vdev-nvme",),)
-    assert found.storages["vdev-nvme"].on == "slow-nvme"
+    assert of(FileStorage, found.storages["vdev-nvme"]).on == "slow-nvme"
     assert tank.log == ("spare-nvme",)
 
 
@@ -79,7 +81,7 @@ def test_two_factors_of_one_storage():
     matrix = {"storage.xfs.filesystem": ["ext4", "xfs"], "storage.xfs.mount_options": [["noatime"], []]}
     found = expanded(matrix, storages)
     assert list(found.storages) == ["xfs-ext4-noatime", "xfs-ext4-none", "xfs-xfs-noatime", "xfs-xfs-none"]
-    assert found.storages["xfs-xfs-noatime"].mount_options == ("noatime",)
+    assert of(LoopStorage, found.storages["xfs-xfs-noatime"]).mount_options == ("noatime",)
     assert [variant.label for variant in found.variants][:2] == ["ext4, noatime", "ext4, none"]
 
 
@@ -93,8 +95,8 @@ def test_names_are_short_enough_and_all_different():
 def test_a_name_that_is_taken_is_not_given_twice():
     storages = {"m": {"kind": "tmpfs", "size": "1GiB"}, "m-2GiB": {"kind": "tmpfs", "size": "3GiB"}}
     found = expanded({"storage.m.size": ["2GiB"]}, storages, server={"storage": "m"})
-    assert found.storages["m-2GiB"].size_bytes == 3 * 2**30
-    assert found.storages["m-2GiB-2"].size_bytes == 2 * 2**30
+    assert of(TmpfsStorage, found.storages["m-2GiB"]).size_bytes == 3 * 2**30
+    assert of(TmpfsStorage, found.storages["m-2GiB-2"]).size_bytes == 2 * 2**30
 
 
 @pytest.mark.parametrize("where", ["wal_storage", "tablespaces"])

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from emulated_disks import served
-from plinth.model.probe import GROUPS, FsyncFigure, FsyncOptions, FsyncProbe, FsyncResult
+from plinth.model.choices import GROUPS
+from plinth.model.probe import FsyncFigure, FsyncOptions, FsyncProbe, FsyncResult
 from plinth.tasks.probe import probe_fsync
 from probing import QUICK, Command, left_in
 

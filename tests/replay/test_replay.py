@@ -161,7 +161,8 @@ def test_machines_of_a_fleet_share_the_sessions(
     assert (result.replay.statements, result.replay.not_reached) == (STATEMENTS, 0)
     assert result.fleet is not None
     assert min(one.measured.done for one in result.fleet.machines) > 0, "each had sessions of its own"
-    alone = replay(server, file, **({"speed": 2.0} | way))
+    options: dict[str, Any] = {"speed": 2.0} | way
+    alone = replay(server, file, **options)
     assert [script.name for script in result.scripts] == [script.name for script in alone.scripts]
 
 

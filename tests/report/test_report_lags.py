@@ -27,7 +27,7 @@ def with_lags(trial: TrialContents) -> TrialContents:
             behind = np.full(len(seconds), 1e6 * (place + 1))
             samples["pg_replication", f"a/{pid}", f"{step}_behind_bytes"] = Points(seconds * S, behind)
     seconds = np.arange(0, 34)
-    samples["pg_slots", "a", "retained_bytes"] = Points(seconds * S, seconds * 1e6)
+    samples["pg_slots", "a", "retained_bytes"] = Points(seconds * S, seconds.astype(np.float64) * 1e6)
     samples["pg_slots", "a", "active"] = Points(seconds * S, np.ones(34))
     samples["read_your_writes", "a", "wait_s"] = Points(seconds * S, seconds / 1000)
     samples["read_your_writes", "a", "timed_out"] = Points(np.array([8, 9, 33]) * S, np.array([0.0, 1.0, 1.0]))

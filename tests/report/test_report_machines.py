@@ -1,7 +1,9 @@
 """The machines of a fleet in words, and the busiest one as the bottleneck."""
 
 from types import SimpleNamespace
+from typing import cast
 
+from plinth.model.contents import BundleContents
 from plinth.model.load import FleetTrial, MachineTrial, Totals
 from plinth.model.trial import Trial
 from plinth.report.sections.machines import machine_texts
@@ -51,7 +53,9 @@ def test_each_machine_has_a_row_over_the_trials_that_count() -> None:
         trial(3, "fleet start: late", machine("client1", 9), machine("client2", 9)),
     ]
     variants = [SimpleNamespace(id="v0", label="other"), SimpleNamespace(id="v1", label="disk")]
-    first, second = machine_texts(SimpleNamespace(plan=SimpleNamespace(variants=variants), trials=trials))
+    first, second = machine_texts(
+        cast(BundleContents, SimpleNamespace(plan=SimpleNamespace(variants=variants), trials=trials))
+    )
     assert (first.variant, first.machine, first.trials, first.clients) == ("disk", "client1", 2, 4)
     assert first.done == "150 tps" and first.latency == "p50 2.1 ms, p99 9 ms"
     assert first.busy == "engine 25 %, 8 cores 31 % busy"

@@ -12,7 +12,7 @@ import report_bundles
 from plinth.model.analysis import NoiseFloor
 from plinth.model.bottleneck import WaitShare
 from plinth.model.facts import Setting
-from plinth.model.figures import Estimate, Interval
+from plinth.model.figures import Estimate, Interval, number
 from plinth.model.load import Histogram
 from plinth.model.pg_units import setting_text
 from plinth.model.report import Report, SettingRow
@@ -21,7 +21,7 @@ from plinth.report.curves import latency_curve
 from plinth.report.sections.bottlenecks import top_waits
 from plinth.report.sections.differences import setting_rows
 from plinth.report.sections.disclosure import disclosures
-from plinth.report.text import latency, noise_sentence, number, rate, ratio
+from plinth.report.text import latency, noise_sentence, rate, ratio
 from reported import Reported, reported
 
 

@@ -54,7 +54,11 @@ class Counters:
             self.counted[name] += size
 
 
-def watching(counters: Counters, limit: int | None, stop: Callable[[BudgetSpent], None] = pytest.fail, **options):
+def never(reason: BudgetSpent) -> None:
+    pytest.fail(str(reason))
+
+
+def watching(counters: Counters, limit: int | None, stop: Callable[[BudgetSpent], None] = never, **options):
     return WriteBudget(limit, stop, read_smart=lambda disk: (SMART, None), read_written=counters, **options)
 
 
@@ -155,9 +159,7 @@ def test_what_cannot_be_counted_is_a_gap_and_keeps_no_budget() -> None:
 
 
 def test_a_drive_that_shows_no_wear_is_a_gap() -> None:
-    spent = WriteBudget(
-        None, pytest.fail, read_smart=lambda disk: (None, "no such program"), read_written=Counters(vda=0)
-    )
+    spent = WriteBudget(None, never, read_smart=lambda disk: (None, "no such program"), read_written=Counters(vda=0))
     spent.add(storage("disk", "disk:vda"))
     (disk,) = spent.result().disks
     assert (disk.before, disk.after) == (None, None)

@@ -86,7 +86,7 @@ def test_a_host_that_answers_is_cleaned_next_to_one_that_does_not(
         there.setenv("PLINTH_STATE_DIR", str(answering.state))
         place = left_by("r1")
     journal = Journal.create("r1", UNDO_HANDLERS)
-    journal.record(host_step("db1", HostSpec(**_ssh_keys(answering)), "r1", None))
+    journal.record(host_step("db1", HostSpec.model_validate(_ssh_keys(answering)), "r1", None))
     journal.record(host_step("db2", HostSpec(address="ssh://127.0.0.1:1"), "r1", None))
     journal.close()
     (run,) = clean(UNDO_HANDLERS).runs

@@ -17,6 +17,7 @@ from plinth.system.database import connect_unpinned
 from plinth.workload.dataset import Dataset
 from plinth.workload.survival import Survival
 from servers import new_servers
+from typed import present
 
 VARIANT = Variant(
     id="v",
@@ -63,7 +64,7 @@ def checked(cluster: LocalServer, dataset: Dataset, found: Findings | None = Non
     with connect_unpinned(cluster.connection) as control:
         row = control.execute("SELECT pg_current_wal_insert_lsn()::text").fetchone()
     found = found or Findings()
-    at_cut = CutState({"rows": 3}, LoadResult.model_construct(), None, 0, row[0])
+    at_cut = CutState({"rows": 3}, LoadResult.model_construct(), None, 0, present(row)[0])
     check_recovered(cluster, cluster.files(), VARIANT, dataset, at_cut, found)
     return found
 

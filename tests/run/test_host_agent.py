@@ -9,7 +9,8 @@ import pytest
 
 from plinth.fleet.protocol import Link
 from plinth.run.hosts.agent import HostAgent
-from plinth.run.hosts.protocol import Answer, Lane, Request
+from plinth.run.hosts.calls import Lane
+from plinth.run.hosts.protocol import Answer, Request
 from plinth.run.undo import UNDO_HANDLERS
 
 

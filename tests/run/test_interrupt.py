@@ -95,12 +95,13 @@ def test_a_storage_that_broke_cancels_a_trial_and_what_follows_continues():
     held_back = []
     with pytest.raises(Interrupted, match="SIGINT"), InterruptGuard(held_back.append):
         reason = StorageBroken("slow", "its daemon died")
+        threads: list[threading.Thread] = []
         with pytest.raises(StorageBroken) as raised, cancel.scope() as token:
-            thread = threading.Timer(0.01, token.cancel, [reason])
-            thread.start()
+            threads.append(threading.Timer(0.01, token.cancel, [reason]))
+            threads[0].start()
             cancel.sleep(60)
         assert raised.value is reason
-        thread.join()
+        threads[0].join()
         signal.raise_signal(signal.SIGINT)  # not held back: this is not the way out
         cancel.sleep(60)
     assert held_back == []

@@ -2,11 +2,11 @@
 
 import pytest
 
-from plinth.model.io_error import IoErrorSpec, order_io_errors
+from plinth.model.io_error import Holds, IoErrorSpec, order_io_errors
 from plinth.model.plan import storage_that_holds
 from plinth.run.io_errors import _about_storage, _answer
 
-EXT4_AND_WAL = {"data": "ext4", "wal": "ext4"}
+EXT4_AND_WAL: dict[Holds, str] = {"data": "ext4", "wal": "ext4"}
 
 
 def test_errors_of_one_round_are_alike_and_of_requests_there_are_two():
@@ -41,7 +41,7 @@ def test_without_a_storage_of_its_own_wal_fails_with_the_data():
 
 def test_a_tablespace_with_a_storage_of_its_own_fails_too():
     spec = IoErrorSpec(errors=("flush",), times=("always",))
-    planned = order_io_errors({"a": EXT4_AND_WAL | {"tablespace": "xfs"}}, spec, seed=1)
+    planned = order_io_errors({"a": {**EXT4_AND_WAL, "tablespace": "xfs"}}, spec, seed=1)
     assert [one.holds for one in planned] == ["data", "wal", "tablespace"]
     assert planned[-1].words == "EIO on every flush of the storage of a tablespace"
 

@@ -9,9 +9,11 @@ import pytest
 
 from live_bundles import Going, going
 from plinth.bundle import LIVE, BundleFolder, BundleWriter, LiveTail, read_manifest, verify_bundle
+from plinth.model.live import Noted, SecondPassed
 from plinth.model.progress import Progress
 from plinth.run import live_log
 from small_bundles import CONTENTS, written
+from typed import of
 
 SERIES = CONTENTS.trials[0].series
 VARIANTS = {variant.id: variant for variant in CONTENTS.plan.variants}
@@ -129,9 +131,9 @@ def test_texts_of_any_bytes_and_length_are_written(run):
     chunk = LiveTail(BundleFolder(run.path)).read()
     assert chunk is not None
     assert not chunk.problems
-    assert chunk.events[-1].host == {"good": 1.0}
-    assert chunk.events[-2].text.startswith("\\udcff")
-    assert len(chunk.events[-2].text) == 2000
+    assert of(SecondPassed, chunk.events[-1]).host == {"good": 1.0}
+    assert of(Noted, chunk.events[-2]).text.startswith("\\udcff")
+    assert len(of(Noted, chunk.events[-2]).text) == 2000
 
 
 def test_notes_of_several_threads_are_whole_lines(run):

@@ -41,7 +41,7 @@ CLUSTER = PlannedCluster(
 
 @pytest.fixture
 def context(tmp_path, state_dir) -> RunContext:
-    return RunContext(RUN_ID, {None: host()}, {None: server_owner()}, tmp_path, from_toml(STORAGES))
+    return RunContext(RUN_ID, {None: host()}, {None: server_owner()}, tmp_path, {**from_toml(STORAGES)})
 
 
 def test_nodes_share_nothing_but_their_storages(context):

@@ -24,7 +24,7 @@ def exceeds(over_s: float, rate_tps: float | None = None, silent_s: float = 0.0,
         connection=NOWHERE,
         scripts=[LoadScript(name="one", source="SELECT 1;")],
         duration_s=1.0,
-        rate=Rate(stages=stages) if stages else None,
+        rate=Rate(stages=tuple(stages)) if stages else None,
     )
     watch = StallWatch("trial 1", NOWHERE, print, local=False)
     until_s = time.monotonic() + silent_s
@@ -60,4 +60,4 @@ def test_a_trial_is_given_up_by_default() -> None:
 
 def test_no_limit_is_not_to_be_had() -> None:
     with pytest.raises(ValueError, match="stall_limit"):
-        MeasureSpec(stall_limit="0s")
+        MeasureSpec.model_validate({"stall_limit": "0s"})

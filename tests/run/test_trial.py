@@ -17,6 +17,7 @@ from plinth.model.plan import PRIMARY, Plan, PlannedCluster, PlannedNode, Planne
 from plinth.model.server_spec import ServerSpec
 from plinth.observe.observer import Observer
 from plinth.run.context import RunContext
+from plinth.run.listener import Listener
 from plinth.run.provision.live_cluster import LiveCluster
 from plinth.run.provision.provisioner import Provisioner
 from plinth.run.trial.trial import Clock, TrialOutput, TrialRunner
@@ -203,6 +204,10 @@ class Load:
         )
 
 
+class Quiet(Listener):
+    """A run that reports nothing."""
+
+
 class Provisioned(Provisioner):
     """A cluster with a server that runs; the test says what a run knows of its storages."""
 
@@ -212,7 +217,7 @@ class Provisioned(Provisioner):
         self.cause: str | None = None
         self.asked_for_cause = 0
         self.storages = cancel.CancelToken(None)
-        self.budget = WriteBudget(None, pytest.fail, read_smart=lambda disk: (None, None))
+        self.budget = WriteBudget(None, lambda reason: pytest.fail(str(reason)), read_smart=lambda disk: (None, None))
 
     def failure(self, variant: Variant) -> PlinthError | None:
         return self.lost
@@ -227,11 +232,6 @@ class Provisioned(Provisioner):
         return self.cause
 
 
-class Listener:
-    def __getattr__(self, name: str) -> Callable[..., None]:
-        return lambda *_: None
-
-
 @pytest.fixture(scope="module")
 def server() -> Iterator[LocalServer]:
     with new_servers(SETTINGS) as start:
@@ -244,7 +244,7 @@ def provision(server: LocalServer, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     context = RunContext("r", {None: HOST}, {None: server.layout.owner}, tmp_path)
     (planned,) = PLAN.clusters
     journal = Journal.create("a-trial", UNDO_HANDLERS)
-    cluster = LiveCluster(planned, PLAN, context, Runner(), journal, Listener())
+    cluster = LiveCluster(planned, PLAN, context, Runner(), journal, Quiet())
     cluster.servers[PRIMARY] = server
     yield Provisioned(cluster)
     journal.close()
@@ -260,7 +260,7 @@ def no_ledger(trial: PlannedTrial) -> Path:
 
 
 def run(provision: Provisioned, load: Load) -> TrialOutput:
-    return TrialRunner(PLAN, provision, {}, Listener(), load.make, load.clock, no_ledger).run(TRIAL, VARIANT)
+    return TrialRunner(PLAN, provision, {}, Quiet(), load.make, load.clock, no_ledger).run(TRIAL, VARIANT)
 
 
 def test_a_trial_that_succeeds_has_the_loads_figures_and_its_checks(provision: Provisioned, clock: MovedClock) -> None:

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from analyse_bundles import bundle
 from plinth.model.contents import BundleContents
 from plinth.model.manifest import TrialsEnd
+from plinth.run.trial.trial import Clock
 from plinth.run.trial.trials_end import TrialsEndRule
 
 TRIAL_S = 10
 
 
-class ManualClock:
+class ManualClock(Clock):
     """Stands still but for what it is moved."""
 
     def __init__(self) -> None:

@@ -21,7 +21,7 @@ def server() -> Iterator[LocalServer]:
         with connect_unpinned(server.connection) as control:
             control.execute("CREATE TABLE t (id int PRIMARY KEY, payload text, long text)")
             control.execute("ALTER TABLE t ALTER long SET STORAGE EXTERNAL")
-            control.execute(f"INSERT INTO t SELECT n, repeat('x', 100), '' FROM generate_series(1, {ROWS}) n")
+            control.execute(f"INSERT INTO t SELECT n, repeat('x', 100), '' FROM generate_series(1, {ROWS}) n".encode())
             control.execute("INSERT INTO t VALUES (0, '', repeat('y', 100000))")
             control.execute("CREATE TABLE empty (id int)")
             control.execute("CREATE SCHEMA other")

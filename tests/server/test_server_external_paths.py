@@ -22,6 +22,7 @@ from plinth.system.journal import Journal
 from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner
 from plinth.system.runner import Runner
+from typed import present
 
 MakeLayout = Callable[..., ServerLayout]
 
@@ -62,7 +63,7 @@ def test_wal_and_tablespaces_stand_where_they_were_asked_for(version, make_layou
     assert facts.wal_directory == str(layout.wal_directory)
     assert facts.tablespaces == {name: str(path) for name, path in layout.tablespaces.items()}
     assert list((other / "c.wal").glob("0000*")), "WAL is written there"
-    for name, (path,) in paths.items():
+    for name, (path,) in ((name, present(row)) for name, row in paths.items()):
         place = (layout.data_directory / path).resolve()
         assert place.is_relative_to(layout.tablespaces["bulk" if name == "t" else "Two"])
         assert place.stat().st_size > 0

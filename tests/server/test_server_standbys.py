@@ -41,8 +41,7 @@ def make_standby(folder, runner, journal):
 
 def execute(server: LocalServer, *statements: str):
     with connect_unpinned(server.connection) as control:
-        for statement in statements:
-            done = control.execute(statement.encode())
+        *_, done = [control.execute(statement.encode()) for statement in statements]
         return done.fetchall() if done.description else None
 
 

@@ -110,7 +110,7 @@ def test_knobs_of_members_are_set_once_the_file_system_is_there(made) -> None:
     text = PAIR.format(profile="raid0", metadata="raid1", count=1)
     facts = made.prepare(text.replace('kind = "loop"\n', 'kind = "loop"\nqueue = { read_ahead_kb = 96 }\n'))["pair"]
     found = [node_facts(facts, "loop", index)["read_ahead_kb"] for index in range(2)]
-    assert sorted(found)[0] == 96 != found[1]
+    assert sorted(map(int, map(str, found)))[0] == 96 != found[1]
     made.storages["pair"].teardown(made.runner, made.journal)
     queues = [Path("/sys/block") / name / "queue/read_ahead_kb" for name in facts.block_devices if "loop" in name]
     assert all(queue.read_text() != "96\n" for queue in queues)

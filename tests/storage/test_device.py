@@ -15,13 +15,15 @@ from plinth.model.errors import Refused
 from plinth.model.storage import BtrfsStorage, DeviceStorage, LoopStorage, StorageSpec
 from plinth.observe.facts import host_facts
 from plinth.run.undo import UNDO_HANDLERS
-from plinth.storage import Storage, make
+from plinth.storage import make
+from plinth.storage.protocol import LocalStorage
 from plinth.system.clean import clean
 from plinth.system.journal import Journal
 from plinth.system.mounts import mounts_within
 from plinth.system.owner import server_owner
 from plinth.system.paths import ensure, work_dir
 from plinth.system.runner import CommandRecord, Runner
+from typed import present
 
 DISK_BYTES = 128 * MIB
 RUN_ID = "t1"
@@ -32,7 +34,7 @@ def spec_of(target: Disk, **changes: Any) -> DeviceStorage:
     return DeviceStorage(kind="device", **fields)
 
 
-def storages(specs: dict[str, StorageSpec], destroy: tuple[str, ...] = (WORD,)) -> dict[str, Storage[Any]]:
+def storages(specs: dict[str, StorageSpec], destroy: tuple[str, ...] = (WORD,)) -> dict[str, LocalStorage[Any]]:
     return make(
         specs, run_id=RUN_ID, host=host_facts(), owner=server_owner(), work_root=ensure(work_dir()), destroy=destroy
     )
@@ -124,7 +126,7 @@ def test_as_a_member_it_is_guarded_by_who_takes_it(state_dir: Path, scratch: Pat
         with disk(scratch, size_bytes=DISK_BYTES) as target:
             specs: dict[str, StorageSpec] = {
                 "nvme": spec_of(target),
-                "file": LoopStorage(kind="loop", size_bytes=DISK_BYTES),
+                "file": LoopStorage(kind="loop", size=DISK_BYTES),
                 "pair": BtrfsStorage(kind="btrfs", members=("nvme", "file"), data_profile="raid0"),
             }
             made, journal, runner = storages(specs), Journal.create(RUN_ID, UNDO_HANDLERS), Runner()
@@ -192,6 +194,7 @@ def test_a_serial_is_shown_only_in_part(state_dir: Path, scratch: Path) -> None:
     def attempt() -> str:
         with disk(scratch, size_bytes=DISK_BYTES) as target:
             found = storages({"nvme": spec_of(target)}, destroy=())["nvme"].destructive_target(Runner())  # type: ignore[attr-defined]
+            found = present(found)
             assert (found.word, found.against, found.name) == (WORD, (), target.node.name)
             return found.model_copy(update={"id": ""}).model_dump_json()
 

@@ -14,11 +14,13 @@ from plinth.run.power_cuts.recorded_disks import undo_left_images
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.storage.devices.disk_daemon import daemons
 from plinth.storage.devices.disk_recording import read_recording
+from plinth.storage.kinds.emulated import Emulated
 from plinth.system.clean import clean
 from plinth.system.journal import Journal, journal_path
 from plinth.system.mounts import mounts_within
 from plinth.system.runner import CommandError, Runner
 from storage_tables import MEMORY
+from typed import of, present
 
 DISK = '[storage.s]\nkind = "emulated"\nprofile = "ideal"\nsize = "{size}"\non = "memory"\n{further}\n' + MEMORY
 
@@ -43,7 +45,7 @@ def synced(path: Path, content: bytes) -> int:
 def recorded(made, scratch: Path, text: str):
     """A storage, its recording of two files, and when each was durable."""
     made.prepare(text)
-    storage = made.storages["s"]
+    storage = of(Emulated, made.storages["s"])
     place = scratch / "recording"
     storage.start_recording(place, made.runner, made.journal)
     moments = [synced(storage.mount_point / name, name.encode() * 10_000) for name in ("first", "second")]
@@ -69,7 +71,7 @@ def test_an_image_is_mounted_next_to_the_storage_with_what_was_durable_then(
     (second / "first").unlink()
     os.sync()
     assert (storage.mount_point / "first").exists()
-    assert images[0].disks()[0].status().image.point == recordings[0].point_at(moments[0])
+    assert present(images[0].disks()[0].status().image).point == recordings[0].point_at(moments[0])
     for image in images:
         image.teardown(made.runner, made.journal)
         assert not image.folder.exists()
@@ -121,7 +123,7 @@ def test_an_image_of_several_disks_is_cut_at_one_moment(made, scratch: Path) -> 
 
 def test_a_file_system_that_cannot_be_mounted_is_a_result(made, scratch: Path) -> None:
     made.prepare(disk("ext4"))
-    storage = made.storages["s"]
+    storage = of(Emulated, made.storages["s"])
     (control,) = storage.disks()
     storage.start_recording(scratch / "recording", made.runner, made.journal)
     # What a disk leaves that has lost its first blocks.
@@ -151,7 +153,7 @@ def test_an_image_that_cannot_be_served_leaves_nothing(made, scratch: Path) -> N
 
 def test_a_recording_on_the_storage_itself_is_refused_and_one_that_exists_is_left_alone(made, scratch: Path) -> None:
     made.prepare(disk())
-    storage = made.storages["s"]
+    storage = of(Emulated, made.storages["s"])
     with pytest.raises(Refused, match="a recording of storage s cannot be stored in it"):
         storage.start_recording(storage.mount_point / "recording", made.runner, made.journal)
     (scratch / "recording").mkdir()
@@ -183,7 +185,7 @@ def test_nothing_is_left_of_recording_and_image_after_a_kill(made, state_dir: Pa
         runner = Runner()
         for storage in storages.values():
             storage.prepare(runner, journal)
-        storage = storages["s"]
+        storage = of(Emulated, storages["s"])
         storage.start_recording(place, runner, journal)
         synced(storage.mount_point / "file", b"x" * 100_000)
         (folder,) = storage.recording_folders(place)
@@ -211,7 +213,7 @@ def test_what_a_killed_atlas_left_is_undone_and_the_disk_is_recorded_again(
         journal, runner = Journal.create("dies", UNDO_HANDLERS), Runner()
         for storage in storages.values():
             storage.prepare(runner, journal)
-        storage = storages["s"]
+        storage = of(Emulated, storages["s"])
         storage.start_recording(first, runner, journal)
         storage.stop_recording()
         image = storage.image("image-1", [read_recording(storage.recording_folders(first)[0]).image(0)])
@@ -222,7 +224,7 @@ def test_what_a_killed_atlas_left_is_undone_and_the_disk_is_recorded_again(
 
     assert in_child(die).signal == signal.SIGKILL
     runner, storages = Runner(), from_toml(disk())
-    storage = storages["s"]
+    storage = of(Emulated, storages["s"])
     journal = Journal.take_over(journal_path("dies"), UNDO_HANDLERS)
     assert journal is not None
     try:

@@ -14,12 +14,14 @@ from plinth.model.disk import EioFault
 from plinth.model.errors import RunError, UsageError
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.storage.devices.disk_daemon import serve_command
+from plinth.storage.kinds.emulated import Emulated
 from plinth.system.clean import clean
 from plinth.system.journal import Journal
 from plinth.system.mounts import mount_of
 from plinth.system.process import started_ticks
 from plinth.system.runner import CommandRecord, Runner
 from storage_tables import MEMORY, emulated
+from typed import of, present
 from waiting import wait_until
 
 
@@ -111,7 +113,7 @@ def test_a_hanging_daemon_keeps_nobody_from_cleaning_up(made, monkeypatch, in_ch
         journal = Journal.create("dies", UNDO_HANDLERS)
         for storage in storages.values():
             storage.prepare(Runner(), journal)
-        os.kill(daemon_pid(storages["s"]), signal.SIGSTOP)
+        os.kill(daemon_pid(of(Emulated, storages["s"])), signal.SIGSTOP)
         os.kill(os.getpid(), signal.SIGKILL)
 
     assert in_child(die).signal == signal.SIGKILL
@@ -125,7 +127,7 @@ def test_eio_in_the_middle_of_making_it_names_the_step_and_undoes_it(made) -> No
     with pytest.raises(RunError, match=r"storage s: make the file system ext4 on .*: mkfs.ext4 failed") as error:
         made.prepare(emulated(further='faults = ["write,nth=1,count=all"]'))
     assert error.value.exit_code == 1
-    assert error.value.where.startswith("mkfs.ext4 -q -L")
+    assert present(error.value.where).startswith("mkfs.ext4 -q -L")
     assert any("I/O error" in line or "Input/output error" in line for line in error.value.details), error.value.details
     assert [entry.step.id for entry in made.journal.entries if ".s." in entry.step.id] == []
 
@@ -145,11 +147,11 @@ def test_eio_later_is_reported_by_the_file_system_and_everything_is_undone(made)
 
 def test_how_fast_it_will_be_is_known_beforehand_also_of_what_is_stored_on_it(state_dir: Path) -> None:
     upper = '[storage.upper]\nkind = "loop"\nsize = "16MiB"\non = "s"\n'
-    usual = from_toml(emulated("hdd-10k-sas"))["s"].pace()
+    usual = present(from_toml(emulated("hdd-10k-sas"))["s"].pace())
     storages = from_toml(
         upper + emulated("hdd-10k-sas", 'physics = { flush_latency = "1.05ms", write_bandwidth = "5MB/s" }')
     )
-    changed = storages["s"].pace()
+    changed = present(storages["s"].pace())
     assert 0.005 < usual.flush_s < 0.007
     assert changed.flush_s == pytest.approx(usual.flush_s + 0.001)
     assert (usual.write_bytes_per_s, changed.write_bytes_per_s) == (113e6, 5e6)

@@ -67,7 +67,7 @@ def test_a_storage_is_rid_of_the_faults_that_a_killed_trial_left(made: Made) -> 
     storage = made.storages["s"]
     (disk,) = storage.disks()
     before = disk.status().physics
-    disk.set_physics(Physics(flush_latency="8ms", read_latency="9ms"))
+    disk.set_physics(Physics(flush_latency=8_000_000, read_latency=9_000_000))
     fill_up(storage.mount_point)
     storage.end_faults()
     assert disk.status().physics == before

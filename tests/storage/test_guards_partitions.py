@@ -224,7 +224,7 @@ def test_a_partition_is_formatted_used_and_given_back_and_the_rest_of_the_disk_i
         command("umount", scratch / "neighbour")
         undo.pop_all()
         table, neighbour = whole.node.read_bytes()[:MIB], digest(first.node)
-        spec = DeviceStorage(kind="device", id=str(second.id), serial=second.serial, size_bytes=second.size_bytes)
+        spec = DeviceStorage(kind="device", id=str(second.id), serial=second.serial, size=second.size_bytes)
         storage = make(
             {"part": spec},
             run_id="t1",

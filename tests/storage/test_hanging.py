@@ -25,8 +25,10 @@ from plinth.run.planning.make_plan import make_plan
 from plinth.storage import Storage, hanging_places
 from plinth.storage.inspect.describe import describe
 from plinth.storage.kinds.emulated import Emulated
+from plinth.storage.kinds.loop import Loop
 from plinth.system.directory import LABEL_FILE
 from storage_tables import emulated
+from typed import of
 from waiting import runs, wait_until
 
 WITH_A_HANGING_PLACE = """\
@@ -72,7 +74,7 @@ def stopped_once(happens: Callable[[], object], storage: Storage) -> Iterator[No
 
     def stop() -> None:
         wait_until(happens)
-        os.kill(daemon_pid(storage), signal.SIGSTOP)
+        os.kill(daemon_pid(of(Emulated, storage)), signal.SIGSTOP)
 
     with ThreadPoolExecutor() as pool:
         stopped = pool.submit(stop)
@@ -87,7 +89,7 @@ def slow_from_now_on(storage: Emulated) -> None:
 
 def test_one_that_hangs_while_its_file_system_is_made_is_reported_with_the_step_and_undone(made) -> None:
     toml = emulated(further="".join(f"physics.{key} = {json.dumps(value)}\n" for key, value in SLOW.items()))
-    storage = from_toml(toml)["s"]
+    storage = of(Emulated, from_toml(toml)["s"])
     with stopped_once(runs("mkfs.ext4", str(storage.folder)), storage), pytest.raises(RunError) as error:
         made.prepare(toml)
     assert error.value.message.startswith("storage s: make the file system ext4 on ")
@@ -99,7 +101,7 @@ def test_one_that_hangs_while_its_file_system_is_made_is_reported_with_the_step_
 @pytest.mark.long
 def test_one_that_hangs_beneath_a_storage_that_is_made_is_reported_by_that_one(made) -> None:
     made.prepare(emulated())
-    upper = from_toml(LOOP_ON_IT + emulated())["upper"]
+    upper = of(Loop, from_toml(LOOP_ON_IT + emulated())["upper"])
     slow_from_now_on(made.storages["s"])
     with (
         stopped_once(runs("mkfs.ext4", str(upper.folder)), made.storages["s"]),
@@ -114,7 +116,7 @@ def test_looking_at_one_that_hangs_ends_in_time(made, monkeypatch: pytest.Monkey
     monkeypatch.setattr("plinth.system.timeout.ANSWER_TIMEOUT_S", 0.5)
     made.prepare(emulated())
     storage = made.storages["s"]
-    os.kill(daemon_pid(storage), signal.SIGSTOP)
+    os.kill(daemon_pid(of(Emulated, storage)), signal.SIGSTOP)
     with pytest.raises(MissingCapability, match="cannot look at the storage: no answer in time") as error:
         storage.facts(made.runner)
     assert error.value.exit_code == 5

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from plinth.model.errors import MissingCapability, PlinthError, Refused, UsageError
-from plinth.model.step import Step
 from plinth.model.storage import DirectoryStorage, TmpfsStorage
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.system.clean import clean
@@ -27,7 +26,7 @@ def directory(path: Path | str | None = None) -> DirectoryStorage:
 
 
 def tmpfs(size_bytes: int = 2**20) -> TmpfsStorage:
-    return TmpfsStorage(kind="tmpfs", size_bytes=size_bytes)
+    return TmpfsStorage(kind="tmpfs", size=size_bytes)
 
 
 @pytest.fixture
@@ -169,7 +168,7 @@ def test_all_of_it_without_root(make_storage, scratch: Path, in_child) -> None:
 def test_mounting_without_the_right_fails_with_what_mount_says(make_storage, scratch: Path, in_child) -> None:
     scratch.chmod(0o777)
 
-    def mount() -> tuple[int, str, list[Step]]:
+    def mount() -> tuple[int, str, list[Path]]:
         journal = Journal.create("t1", UNDO_HANDLERS)
         with pytest.raises(PlinthError) as error:
             make_storage(tmpfs(), can_mount=True).prepare(Runner(), journal)

@@ -54,7 +54,7 @@ def test_it_runs_the_programs_that_it_declares(made: Made, example: str) -> None
 def test_a_disk_runs_the_programs_that_its_kind_declares(state_dir: Path, scratch: Path) -> None:
     def attempt() -> None:
         with disk(scratch, size_bytes=64 * MIB) as target:
-            spec = DeviceStorage(kind="device", id=str(target.id), serial=target.serial, size_bytes=target.size_bytes)
+            spec = DeviceStorage(kind="device", id=str(target.id), serial=target.serial, size=target.size_bytes)
             storage = make(
                 {"s": spec},
                 run_id="t1",

@@ -15,11 +15,15 @@ from plinth.model.facts import StorageFacts
 from plinth.observe.arrays import Pool, pools_of
 from plinth.storage.devices import zfs as zfs_devices
 from plinth.storage.devices.zfs import ZfsFuse
+from plinth.storage.kinds.file import Files
+from plinth.storage.kinds.loop import Loop
+from plinth.storage.kinds.zfs import Zfs
 from plinth.system.directory import found_label
 from plinth.system.mounts import mounts
 from plinth.system.owner import server_owner
 from plinth.system.runner import CommandRecord, Runner
 from short_load import run_short_load
+from typed import of
 
 FILES = '[storage.v]\nkind = "file"\nsize = "64MiB"\ncount = {count}\n'
 POOL = '[storage.s]\nkind = "zfs"\n'
@@ -63,21 +67,21 @@ def test_a_pool_with_log_mirror_and_cache_is_made_as_planned_and_taken_down(made
     commands: list[CommandRecord] = []
     made.runner = Runner(commands.append)
     facts = made.prepare(WITH_LOG_AND_CACHE)["s"]
-    storage = made.storages["s"]
+    storage = of(Zfs, made.storages["s"])
     planned = [step.argv for each in made.storages.values() for step in each.steps() if step.argv]
     assert [command.argv for command in commands if command.argv in planned] == planned
     assert (facts.filesystem, facts.path) == ("fuse.zfs", str(storage.mount_point))
     assert [node.kind for node in facts.stack[:3]] == ["mount", "filesystem", "zfs"]
     assert [node.kind for node in facts.stack].count("file") == 6
     assert pools_of([facts]) == (Pool(storage.pool, by_fuse=True, files=6),)
-    link = made.storages["ssd"].device_paths()[0]
+    link = of(Loop, made.storages["ssd"]).device_paths()[0]
     loop = Path(os.path.realpath(link))
     assert loop.name in facts.block_devices
     found = zfs_facts(facts)
     status = words_of(found["status"])
     assert status.index("logs") < status.index("mirror-4") < status.index("cache") < status.index(str(link))
-    assert f"cache: {link} -> {loop}" in found["devices"]
-    assert str(made.storages["log"].member_paths()[1]) in words_of(found["iostat"])
+    assert f"cache: {link} -> {loop}" in str(found["devices"])
+    assert str(of(Files, made.storages["log"]).member_paths()[1]) in words_of(found["iostat"])
     assert (found["pool.ashift"], found["pool.version"]) == ("12", "23")
     assert (found["dataset.recordsize"], found["dataset.atime"]) == ("8K", "off")
     assert "dataset.compression" not in found, "it is at its default"
@@ -115,7 +119,7 @@ def test_what_the_host_has_mounted_is_not_held_by_the_daemon(made: Made, scratch
     other.mkdir()
     Runner().run(("mount", "-t", "tmpfs", "other", str(other)))
     made.prepare(pool(1, 'data = ["v"]\n'))
-    inside = ("nsenter", f"--mount={made.storages['s'].folder / 'namespace'}", "cat", "/proc/self/mountinfo")
+    inside = ("nsenter", f"--mount={of(Zfs, made.storages['s']).folder / 'namespace'}", "cat", "/proc/self/mountinfo")
     seen = Runner().run(inside).stdout
     assert str(made.storages["s"].mount_point) in seen
     assert str(other) not in seen
@@ -170,20 +174,20 @@ def test_what_is_refused_is_named_and_undone(
     assert error.value.exit_code == exit_code
     assert said in error.value.message
     assert where is None or error.value.where == where
-    assert not made.storages["s"].folder.exists()
+    assert not of(Zfs, made.storages["s"]).folder.exists()
 
 
 def test_members_of_another_pool_are_refused(made: Made) -> None:
     made.prepare(pool(1, 'data = ["v"]\n'))
-    other = from_toml(pool(1, 'data = ["v"]\n').replace("storage.s", "storage.t"))["t"]
-    with pytest.raises(Refused, match=f"has zfs_member labelled '{made.storages['s'].pool}'"):
+    other = of(Zfs, from_toml(pool(1, 'data = ["v"]\n').replace("storage.s", "storage.t"))["t"])
+    with pytest.raises(Refused, match=f"has zfs_member labelled '{of(Zfs, made.storages['s']).pool}'"):
         other.prepare(made.runner, made.journal)
     assert not other.folder.exists()
 
 
 def test_a_pool_of_that_name_that_is_not_ours_is_neither_overwritten_nor_destroyed(made: Made) -> None:
     made.prepare(pool(2, 'data = ["v"]\n'))
-    storage, journal = made.storages["s"], made.journal
+    storage, journal = of(Zfs, made.storages["s"]), made.journal
     zpool = (*ZfsFuse(storage.folder).inside, "zpool")
     create = next(action for action in storage.actions() if action.step.id.endswith(".pool"))
     with pytest.raises(PlinthError) as error:
@@ -191,7 +195,7 @@ def test_a_pool_of_that_name_that_is_not_ours_is_neither_overwritten_nor_destroy
     assert "part of active pool" in " ".join(error.value.details)
     zfs_devices._destroy(storage.pool, storage.mount_point, ZfsFuse(storage.folder).inside, Runner())
     Runner().run((*zpool, "create", "-o", "cachefile=none", "-O", "mountpoint=none", storage.pool,
-                  *map(str, made.storages["v"].member_paths())))  # fmt: skip
+                  *map(str, of(Files, made.storages["v"]).member_paths())))  # fmt: skip
     kept = journal.undo_steps("storage.s.", Runner())
     assert [each.error.exit_code for each in kept] == [4] * len(kept)
     assert "it is not ours" in kept[0].error.message
@@ -218,7 +222,7 @@ def test_a_daemon_that_dies_or_hangs_is_reported_and_everything_is_undone(
     monkeypatch.setattr(zfs_devices, "_ASK_TIMEOUT_S", 1.0)
     monkeypatch.setattr(zfs_devices, "_ANSWER_TIMEOUT_S", 1.0)
     made.prepare(pool(1, 'data = ["v"]\n'))
-    storage = made.storages["s"]
+    storage = of(Zfs, made.storages["s"])
     (pid,) = ZfsFuse(storage.folder).pids()
     os.kill(pid, how)
     if how == signal.SIGKILL:

@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from plinth.model.contents import BundleContents, TrialContents
 from plinth.model.experiment import Experiment
 from plinth.model.facts import HostFacts, ServerFacts, Setting, StorageFacts
@@ -180,7 +182,7 @@ def trial(number: int, block: int, variant: str, tps: float | None) -> TrialCont
     return TrialContents(complete, seconds([tps] * 30), (histogram({2_000_000: max(done, 1)}),), (), no_samples)
 
 
-def seconds(rates: Sequence[float]) -> tuple[Second, ...]:
+def seconds(rates: "Sequence[float] | np.ndarray[Any, Any]") -> tuple[Second, ...]:
     """A measured series with these transactions in each second."""
     return tuple(
         Second(

@@ -15,6 +15,7 @@ from plinth.system import cancel
 from plinth.system.process import ENDED, SESSION, STATE, stat_fields
 from plinth.system.runner import CommandError, Runner
 from plinth.system.timeout import call_with_timeout
+from typed import present
 from waiting import wait_until
 
 
@@ -77,10 +78,11 @@ def test_an_interrupt_is_no_error_of_what_is_tried():
 
 
 def test_the_work_around_cancels_the_work_within():
+    timer = None
     with pytest.raises(Interrupted), cancel.scope() as outer, cancel.scope():
         timer = after(0.01, outer, Interrupted("enough"))
         cancel.sleep(60)
-    timer.join()
+    present(timer).join()
 
 
 def test_the_work_within_does_not_cancel_the_work_around():
@@ -122,7 +124,7 @@ def test_a_wait_for_a_descriptor_ends_by_either():
             try:
                 cancel.poll({ours: select.POLLIN}, None)
             finally:
-                timer.join()
+                present(timer).join()
                 assert cancel.poll({ours: select.POLLIN}, 0.001) == {}
     finally:
         os.close(ours)
@@ -148,10 +150,11 @@ def test_other_threads_have_no_token():
 
 def test_a_question_to_a_hanging_file_system_is_cancelled():
     answered = threading.Event()
+    timer = None
     with pytest.raises(Interrupted), cancel.scope() as token:
         timer = after(0.01, token, Interrupted("enough"))
         call_with_timeout(answered.wait, Path("/somewhere"), 60)
-    timer.join()
+    present(timer).join()
     answered.set()
 
 
@@ -159,10 +162,11 @@ def test_a_cancelled_command_is_ended_with_all_that_it_started(tmp_path):
     """Also one that closed its pipes, and one whose child holds them."""
     for script in ("exec sleep 60", "exec >&- 2>&-; sleep 60", "sleep 60 & sleep 60"):
         pid_file = tmp_path / "pid"
+        timer = None
         with pytest.raises(Interrupted), cancel.scope() as token:
             timer = after(0.2, token, Interrupted("enough"))
             Runner().run(["sh", "-c", f"echo $$ > {pid_file}; {script}"])
-        timer.join()
+        present(timer).join()
         session = int(pid_file.read_text())
         wait_until(lambda session=session: session not in _sessions())  # killed they are; the kernel takes its time
 

@@ -26,7 +26,7 @@ def storages(elsewhere: Path) -> list[Storage]:
     specs: dict[str, StorageSpec] = {
         "disk": DirectoryStorage(kind="directory"),
         "other": DirectoryStorage(kind="directory", path=str(elsewhere)),
-        "memory": TmpfsStorage(kind="tmpfs", size_bytes=2**20),
+        "memory": TmpfsStorage(kind="tmpfs", size=2**20),
     }
     return list(make(specs, run_id="crash", host=HOST, owner=server_owner(), work_root=work_dir()).values())
 

@@ -18,6 +18,7 @@ from plinth.system.journal import Journal
 from plinth.system.owner import server_owner
 from plinth.system.runner import CommandError, Runner
 from plinth.system.undo import SYSTEM_UNDO, undo
+from typed import present
 
 LABEL = "plinth-test1"
 
@@ -288,7 +289,7 @@ def test_the_plan_shows_what_undo_will_run(mounted: Path) -> None:
     undoing = undo_step(step)
     assert undoing is not None
     commands = []
-    undo(step.undo, Runner(commands.append), UNDO_HANDLERS)
+    undo(present(step.undo), Runner(commands.append), UNDO_HANDLERS)
     assert [command.argv for command in commands] == [undoing.argv]
     assert undo_step(Step(id="s", title="nothing to undo")) is None
 

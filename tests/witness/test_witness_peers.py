@@ -12,6 +12,7 @@ import pytest
 
 from emulated_disks import run
 from plinth.model.errors import Refused, RunError
+from plinth.model.witness import Hello
 from plinth.system.framed_tls import Disconnected, PeerTimeout, parsed
 from plinth.witness import server, stream
 from plinth.witness.credentials import connect_to_witness, witness_credentials
@@ -291,7 +292,7 @@ def test_the_token_is_sent_to_nobody_but_the_witness(tmp_path: Path):
     with WitnessHere(tmp_path / "rounds") as witness, WitnessHere(tmp_path / "between") as between:
         with pytest.raises(RunError, match="this is another witness"):
             connect_to_witness("127.0.0.1", between.port, witness.credentials.fingerprint, 20)
-        hello = parsed(server.Hello, witness.hello())
+        hello = parsed(Hello, witness.hello())
         with pytest.raises(RunError, match="this is another witness"):
             WitnessConnection("127.0.0.1", between.port, witness.credentials.fingerprint, hello)
         says(between, "the connection has ended")
@@ -299,7 +300,7 @@ def test_the_token_is_sent_to_nobody_but_the_witness(tmp_path: Path):
 
 
 def test_a_witness_that_does_not_answer_any_more_is_named(witness: WitnessHere, monkeypatch: pytest.MonkeyPatch):
-    hello = parsed(server.Hello, witness.hello())
+    hello = parsed(Hello, witness.hello())
     load = WitnessConnection("127.0.0.1", witness.port, witness.credentials.fingerprint, hello)
     monkeypatch.setattr(stream, "ANSWER_TIMEOUT_S", 0.2)
     monkeypatch.setattr(RoundWriter, "records", lambda writer, payload: wait_until(lambda: round_is_over.is_set()))

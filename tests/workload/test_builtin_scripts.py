@@ -8,9 +8,10 @@ from pydantic import TypeAdapter, ValidationError
 from plinth.model.builtin import BUILTINS, BuiltinName
 from plinth.model.dataset import DatasetSpec
 from plinth.model.errors import Problem, UsageError
-from plinth.model.experiment import MeasureSpec, WorkloadSpec
+from plinth.model.experiment import MeasureSpec
 from plinth.model.load_config import AccountMix, CompiledTransaction, Keys
 from plinth.model.plan import ScriptText
+from plinth.model.workload import WorkloadSpec
 from plinth.run.trial.load_config import check_load
 from plinth.workload import check_scripts, check_working_set, dataset_of, scripts_of
 from plinth.workload.builtins import builtin_of

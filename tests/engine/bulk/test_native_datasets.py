@@ -12,11 +12,13 @@ from plinth.model.builtin import BUILTINS
 from plinth.model.connection import Connection
 from plinth.model.dataset import DatasetSpec
 from plinth.model.errors import Refused, RunError
-from plinth.model.experiment import WorkloadSpec
+from plinth.model.plan import ScriptText
 from plinth.model.progress import Progress
+from plinth.model.workload import WorkloadSpec
 from plinth.run.loading import DatasetSession
 from plinth.run.local_host import HOST
 from plinth.workload import Dataset, await_sessions, dataset_of, scripts_of
+from typed import of
 
 DATASETS: TypeAdapter[DatasetSpec] = TypeAdapter(DatasetSpec)
 
@@ -103,7 +105,7 @@ def worked(place: Place, dataset: Dataset, load: Load, finished: Finished, **wor
     before = dataset.before_trial(place.control)
     run = load(
         place.server.connection(database="datasets"),
-        script.source,
+        of(ScriptText, script).source,
         variables=dataset.variables(),
         clients=4,
         duration_s=0.3,

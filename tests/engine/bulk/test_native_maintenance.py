@@ -1,6 +1,7 @@
 """What Plinth chooses for a load where nobody has said: streams by the server's version, workers for keys."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import psycopg
 import pytest
@@ -15,10 +16,14 @@ from plinth.workload.partitions import Part
 CHOSEN = [f"SET max_parallel_maintenance_workers = {processors() - 1}"]
 
 
+NO_ROWS: Any = {}
+"""No generator: nothing is generated here."""
+
+
 def recipe(rows: int, partitions: int = 0, streams: int | None = None) -> Recipe:
     spec = NumbersDataset(kind="numbers", rows=rows, partitions=partitions, streams=streams)
     parts = tuple(Part(f"p{number}", 0, 0, rows // (partitions or 1)) for number in range(partitions or 1))
-    return Recipe(spec, {}, parts, 50.0, (), {"numbers": rows}, (), ())
+    return Recipe(spec, NO_ROWS, parts, 50.0, (), {"numbers": rows}, (), ())
 
 
 @pytest.mark.parametrize(

@@ -20,17 +20,18 @@ from plinth.load.drivers import DriverLoad, check_driver
 from plinth.load.drivers.aggregates import Timeline, highest_of_buckets
 from plinth.model.connection import Connection
 from plinth.model.errors import MissingCapability, RunError, UsageError
-from plinth.model.experiment import Driver, WorkloadSpec
 from plinth.model.facts import Installation
 from plinth.model.load import LoadResult, Totals
 from plinth.model.load_config import LoadConfig, LoadScript
 from plinth.model.plan import ScriptText
+from plinth.model.workload import Driver, WorkloadSpec
 from plinth.observe.host import HostStat
 from plinth.observe.process_sources import ProcessCpu
 from plinth.observe.processes import LOAD_ENGINE, Processes, RunProcesses
 from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner
 from plinth.system.runner import Runner
+from typed import present
 from waiting import wait_until
 
 Begun = Callable[..., DriverLoad]
@@ -98,7 +99,7 @@ def test_figures_are_as_the_engines_and_so_are_draws(here: Server, begun: Begun,
     result = ended(begun(of, driver))
     assert (result.errors, result.clients_aborted, result.interrupted) == ((), 0, False)
     with here.connect() as control:
-        (rows,) = control.execute("SELECT count(*) FROM drawn WHERE t = '%:50%'").fetchone() or ()
+        (rows,) = present(control.execute("SELECT count(*) FROM drawn WHERE t = '%:50%'").fetchone())
         drawn = control.execute("SELECT client, value FROM drawn ORDER BY at").fetchall()
         control.execute("TRUNCATE drawn")
     assert result.totals.done == rows >= result.measured.done > 0
@@ -144,7 +145,7 @@ def test_serialization_failures_are_counted_and_tried_again(here: Server, begun:
     again = ended(begun(config(here, SERIALIZABLE, max_tries=0), driver))
     with here.connect() as control:
         assert control.execute("SELECT n FROM hot").fetchone() == (once.done + again.totals.done,)
-    assert once.failed == once.serialization_failures > 0 and once.retries == 0
+    assert once.failed == present(once.serialization_failures) > 0 and once.retries == 0
     # Only one that failed when the time was over is not tried again.
     assert again.totals.retries >= again.totals.retried > 0 and again.totals.failed <= 2
     (error,) = again.errors

@@ -7,6 +7,7 @@ import pytest
 from native_server import Finished, Load, Server
 from plinth import _native
 from plinth.model.load import LoadResult
+from typed import present
 
 PROTOCOLS = pytest.mark.parametrize("protocol", ["simple", "extended", "prepared"])
 
@@ -74,8 +75,8 @@ def test_books_agree_with_one_another(server: Server, load: Load, finished: Fini
     # Clients are never idle: their latencies fill the time.
     assert transaction.sum_ns == pytest.approx(6 * result.measured_ns, rel=0.1)
     assert 0 < result.engine.user_cpu_ns + result.engine.system_cpu_ns < 3 * 2 * 4_000_000_000
-    assert result.engine.bytes_sent > 20 * result.totals.done
-    assert result.engine.bytes_received > 20 * result.totals.done
+    assert present(result.engine.bytes_sent) > 20 * result.totals.done
+    assert present(result.engine.bytes_received) > 20 * result.totals.done
 
 
 def test_progress_shows_the_same_series(server: Server, load: Load) -> None:
@@ -194,7 +195,7 @@ def test_replies_of_any_size(server: Server, load: Load, finished: Finished) -> 
     script = "select repeat('x', 1000000) from generate_series(1, 3);\nselect generate_series(1, 100000);\n"
     result = finished(load(server.connection(), script, clients=2, transactions_per_client=3))
     assert (result.measured.done, result.errors) == (6, ())
-    assert result.engine.bytes_received > 6 * 3_000_000
+    assert present(result.engine.bytes_received) > 6 * 3_000_000
 
 
 def test_statements_of_any_size(server: Server, load: Load, finished: Finished) -> None:
@@ -206,7 +207,7 @@ def test_statements_of_any_size(server: Server, load: Load, finished: Finished) 
     )
     result = finished(run)
     assert (result.measured.done, result.errors) == (6, ())
-    assert result.engine.bytes_sent > 6 * 5_000_000
+    assert present(result.engine.bytes_sent) > 6 * 5_000_000
 
 
 def test_compound_statements_and_notices(server: Server, load: Load, finished: Finished) -> None:

@@ -86,7 +86,7 @@ def libpq(string: str) -> str:
             seen = connection.execute("select version from pg_stat_ssl where pid = pg_backend_pid()").fetchone()
     except psycopg.OperationalError:
         return REFUSED
-    return (seen and seen[0]) or PLAIN
+    return str(seen[0]) if seen and seen[0] else PLAIN
 
 
 @pytest.fixture

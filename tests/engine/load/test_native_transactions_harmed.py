@@ -10,6 +10,7 @@ import pytest
 from native_server import PASSWORD, Finished, Load, Server
 from plinth.model.load import LoadResult
 from proxy import Harm, Proxy, proxied
+from typed import present
 
 pytestmark = pytest.mark.parametrize("server", ["18"], indirect=True)
 
@@ -60,7 +61,7 @@ def test_cut_inside_a_transaction(server: Server, load: Load, finished: Finished
         with proxied(server.port, Harm(kind, said.login + within)) as proxy:  # type: ignore[arg-type]
             result = finished(load(through(server, proxy), TRANSACTION, protocol="simple", transactions_per_client=1))
         (error,) = result.errors
-        assert (error.kind, error.line) == ("connection_lost", error.statement + 1)
+        assert (error.kind, error.line) == ("connection_lost", present(error.statement) + 1)
         assert (result.totals.done, result.totals.failed, result.clients_aborted) == (0, 1, 1)
         assert rows(server) - before <= (error.statement == 3), "only the answer to the commit can be lost after it"
         struck.add(error.statement)
@@ -134,7 +135,7 @@ def test_a_server_that_is_restarted(server: Server, own_server: Server, load: Lo
     assert not result.interrupted
     assert result.totals.failed == sum(error.count for error in result.errors) == result.clients_aborted == 4
     for error in result.errors:
-        assert (error.kind, error.line) == ("connection_lost", error.statement + 1)
+        assert (error.kind, error.line) == ("connection_lost", present(error.statement) + 1)
     assert result.totals.done <= rows(own_server) <= result.totals.done + result.totals.failed
     again = finished(load(own_server.connection(), TRANSACTION, clients=4, threads=2, transactions_per_client=5))
     assert (again.totals.done, again.errors) == (20, ())
