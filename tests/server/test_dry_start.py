@@ -7,8 +7,8 @@ import pytest
 
 from plinth.model.base import SettingValue
 from plinth.model.facts import Installation
+from plinth.server.settings.ask import SettingsProbe
 from plinth.server.settings.dry_start import DryStart
-from plinth.server.settings.probe import SettingsProbe
 from plinth.system.owner import Owner
 from plinth.system.runner import Runner
 

@@ -14,7 +14,7 @@ from plinth.model.facts import Installation
 from plinth.server.layout import MEMORY, ServerLayout
 from plinth.server.processes import serving
 from plinth.server.server import LocalServer
-from plinth.server.settings.probe import OWNED, configuration_files
+from plinth.server.settings.ask import OWNED, configuration_files
 from plinth.system.database import connect_unpinned
 from plinth.system.journal import Journal
 from plinth.system.owner import Owner

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from plinth.model.facts import Installation
-from plinth.server.settings.probe import OWNED, SettingsProbe, configuration_files
+from plinth.server.settings.ask import OWNED, SettingsProbe, configuration_files
 from plinth.server.settings.values import bool_of, number_of
 from plinth.system.owner import Owner
 from plinth.system.runner import CommandRecord, Runner

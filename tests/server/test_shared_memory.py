@@ -22,8 +22,8 @@ from plinth.run.undo import UNDO_HANDLERS
 from plinth.server.layout import ServerLayout
 from plinth.server.processes import end_server, kill_processes
 from plinth.server.server import LocalServer
+from plinth.server.settings.ask import SettingsProbe
 from plinth.server.settings.dry_start import DryStart
-from plinth.server.settings.probe import SettingsProbe
 from plinth.server.shared_memory import Guarded, remove_memory_of
 from plinth.system.clean import clean
 from plinth.system.directory import make_directory

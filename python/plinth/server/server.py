@@ -37,7 +37,7 @@ from plinth.server.processes import (
     suspend_processes,
 )
 from plinth.server.settings import configuration
-from plinth.server.settings.probe import SettingsProbe
+from plinth.server.settings.ask import SettingsProbe
 from plinth.server.settings.readback import check_taken, read_rows
 from plinth.server.settings.values import setting_text
 from plinth.server.shared_memory import Guarded, remove_memory_of

@@ -13,8 +13,8 @@ from plinth.model.fault import FailoverAction
 from plinth.model.plan import PRIMARY, Variant
 from plinth.plan import ClusterKey, Expanded
 from plinth.server.replication.standby_checks import followers_once_promoted, standby_problems, standbys_of
+from plinth.server.settings.ask import STANDBY_SETTINGS, SettingsProbe
 from plinth.server.settings.dry_start import DryStart
-from plinth.server.settings.probe import STANDBY_SETTINGS, SettingsProbe
 from plinth.system.owner import Owner
 from plinth.system.runner import Runner
 from plinth.workload import settings_while_loading

@@ -12,7 +12,7 @@ from plinth.run.stall import StallWatch
 from plinth.server.external.external_server import ExternalServer
 from plinth.server.node import Server
 from plinth.server.replication.standby import base_backup
-from plinth.server.settings.probe import STANDBY_SETTINGS
+from plinth.server.settings.ask import STANDBY_SETTINGS
 from plinth.system.database import database_errors
 from plinth.workload import dataset_of, settings_while_loading
 

@@ -7,7 +7,7 @@ from plinth.model.base import SettingValue
 from plinth.model.errors import Problem
 from plinth.model.standby import PRIMARY, StandbySpec
 from plinth.model.units import format_count
-from plinth.server.settings.probe import SettingsProbe
+from plinth.server.settings.ask import SettingsProbe
 
 _DEFAULT_SLOTS = 10
 _DEFAULT_SENDERS = 10

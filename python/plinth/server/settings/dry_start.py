@@ -17,7 +17,7 @@ from plinth.model.base import SettingValue
 from plinth.model.errors import PlinthError, Problem
 from plinth.model.facts import Installation
 from plinth.model.units import format_size
-from plinth.server.settings.probe import SettingDefinition, complaint_of, configuration_files
+from plinth.server.settings.ask import SettingDefinition, complaint_of, configuration_files
 from plinth.server.settings.values import number_of, setting_text
 from plinth.server.shared_memory import remove_left_shared_memory
 from plinth.system.confinement import View, program_folders

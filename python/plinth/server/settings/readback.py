@@ -7,7 +7,7 @@ from plinth.common.secrets import without_secrets
 from plinth.model.base import SettingValue
 from plinth.model.errors import RunError
 from plinth.model.facts import Setting
-from plinth.server.settings.probe import SettingsProbe
+from plinth.server.settings.ask import SettingsProbe
 from plinth.server.settings.values import SettingRow, setting_text, was_taken
 
 if TYPE_CHECKING:
