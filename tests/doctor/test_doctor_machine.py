@@ -8,7 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from fabricated import CLOCK, CPU, DMI, GOOD, MEMINFO, NOTHING, OWN_PID, THP, UNREADABLE, Files, machine, process, write
+from fabricated import (
+    CLOCK,
+    CPU,
+    DMI,
+    GOOD,
+    HUGE_PAGES,
+    MEMINFO,
+    NOTHING,
+    OWN_PID,
+    THP,
+    UNREADABLE,
+    Files,
+    machine,
+    process,
+    write,
+)
 from plinth.doctor import MACHINE_CHECKS, Machine, examine
 from plinth.model.doctor import Finding, Remedy
 
@@ -100,13 +115,22 @@ BAD: list[tuple[str, Files, Files, str, str, str, str]] = [
     ),
     ("cpu.quota", {"/sys/fs/cgroup/cpu.max": "150000 100000\n"}, {}, "warning", "to 1.5 processors", "", ""),
     (
-        "memory.huge_pages",
+        "memory.transparent_huge_pages",
         {THP: "[always] madvise never"},
         {},
         "warning",
         "always",
         f"echo madvise | sudo tee {THP}",
         f"echo always | sudo tee {THP}",
+    ),
+    (
+        "memory.huge_pages",
+        {"/proc/meminfo": MEMINFO.format(available=12000000, swap=0, free=0) + HUGE_PAGES.format(total=512, free=128)},
+        {},
+        "note",
+        "1.0 GiB of memory are reserved as huge pages, and 256.0 MiB of it are free",
+        "sudo sysctl -w vm.nr_hugepages=0",
+        "sudo sysctl -w vm.nr_hugepages=512",
     ),
     (
         "memory.dirty",
@@ -428,6 +452,7 @@ NEEDED = [
     ("limit of CPU time", {"/sys/fs/cgroup/cpu.max": "nonsense"}),
     ("transparent huge pages", {THP: None}),
     ("transparent huge pages", {THP: "always"}),
+    ("huge pages", {"/proc/meminfo": "MemTotal: 5 kB\n"}),
     ("swap", {"/proc/meminfo": None}),
     ("swap", {"/proc/meminfo": "SwapTotal: many kB\n"}),
     ("limits of dirty pages", {f"{DIRTY}ratio": "x"}),

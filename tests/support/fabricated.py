@@ -20,7 +20,11 @@ Files = Mapping[str, str | None]
 UNREADABLE = "<dir>"
 NOTHING: Files = MappingProxyType({})
 
-MEMINFO = "MemTotal: 16000000 kB\nMemAvailable: {available} kB\nSwapTotal: {swap} kB\nSwapFree: {free} kB\n"
+HUGE_PAGES = "HugePages_Total: {total}\nHugePages_Free: {free}\nHugepagesize: 2048 kB\n"
+MEMINFO = (
+    "MemTotal: 16000000 kB\nMemAvailable: {available} kB\nSwapTotal: {swap} kB\nSwapFree: {free} kB\n"
+    + HUGE_PAGES.format(total=0, free=0)
+)
 
 
 def process(pid: int, name: str, parent: int, ticks: int, state: str = "S") -> dict[str, str | None]:

@@ -78,14 +78,15 @@ class Machine:
         raise Unreadable(f"{path}: no value is in brackets in {text[:60]!r}")
 
     def sizes(self, path: str) -> dict[str, int]:
-        """Return sizes in bytes by name from a file such as /proc/meminfo, which has them in KiB."""
+        """Return the sizes in bytes, and the counts, of a file such as /proc/meminfo, which has sizes in KiB."""
+        lines = (line.partition(":") for line in self.text(path).splitlines())
         try:
             return {
-                name: int(rest.split()[0]) * 1024
-                for name, colon, rest in (line.partition(":") for line in self.text(path).splitlines())
-                if colon and rest.endswith("kB")
+                name: int(rest.removesuffix("kB")) * (1024 if rest.endswith("kB") else 1)
+                for name, colon, rest in lines
+                if colon
             }
-        except (ValueError, IndexError) as error:
+        except ValueError as error:
             raise Unreadable(f"{path}: {error}") from error
 
     def exists(self, path: str) -> bool:

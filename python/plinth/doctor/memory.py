@@ -1,4 +1,4 @@
-"""Checks of memory: available memory, swap, transparent huge pages and limits of dirty pages."""
+"""Checks of memory: available memory, swap, huge pages and limits of dirty pages."""
 
 from collections.abc import Iterator
 
@@ -23,13 +23,30 @@ _SMALL_SHARED_BYTES = 256 * _MIB
 _LOW_SHARE, _CRITICAL_SHARE = 0.10, 0.03
 
 
-def _huge_pages(machine: Machine) -> Iterator[Observation]:
+def _transparent_huge_pages(machine: Machine) -> Iterator[Observation]:
     chosen = machine.selected(_THP)
     readings = (machine.fact("transparent_hugepage", chosen, _THP),)
     if chosen == "always":
         yield Observation("warning", "transparent huge pages: always", readings, set_to(_THP, "madvise", chosen))
     else:
         yield Observation("ok", f"transparent huge pages: {chosen}", readings)
+
+
+def _huge_pages(machine: Machine) -> Iterator[Observation]:
+    sizes = _meminfo(machine, "HugePages_Total", "HugePages_Free", "Hugepagesize")
+    total, free, page_bytes = sizes["HugePages_Total"], sizes["HugePages_Free"], sizes["Hugepagesize"]
+    readings = (
+        machine.fact("huge_pages", total, _MEMINFO),
+        machine.fact("huge_pages_free", free, _MEMINFO),
+        machine.fact("huge_page_bytes", page_bytes, _MEMINFO),
+    )
+    if total == 0:
+        yield Observation("ok", "no huge pages are reserved", readings)
+        return
+    remedy = sysctl({"vm.nr_hugepages": 0}, {"vm.nr_hugepages": total})
+    advice = 'if servers are to have them, keep them, and set huge_pages = "on": a server that does not get them then does not start'
+    saw = f"{format_size(total * page_bytes)} of memory are reserved as huge pages, and {format_size(free * page_bytes)} of it are free"
+    yield Observation("note", saw, readings, remedy.model_copy(update={"advice": advice}))
 
 
 def _swap(machine: Machine) -> Iterator[Observation]:
@@ -133,10 +150,17 @@ def _meminfo(machine: Machine, *names: str) -> dict[str, int]:
 
 CHECKS = (
     Check(
-        "memory.huge_pages",
+        "memory.transparent_huge_pages",
         "transparent huge pages",
         "The kernel compacts memory into huge pages while a query waits, which causes stalls of milliseconds that are not "
         "due to storage.",
+        _transparent_huge_pages,
+    ),
+    Check(
+        "memory.huge_pages",
+        "huge pages",
+        "By default (huge_pages = try), a server takes reserved huge pages only if enough of them are free for all of its shared "
+        "memory, and says nothing if not: variants may differ in this. Reserved pages are no page cache.",
         _huge_pages,
     ),
     Check(
