@@ -42,7 +42,8 @@ from plinth.model.plan import Plan
 from plinth.model.published import PublishedFact, PublishedFigure, PublishedRatio, Reference
 from plinth.model.run_comparison import RunFigures, RunsComparison
 from plinth.model.server_spec import ServerSpec
-from plinth.model.storage import DATASET, MKFS, MOUNT, POOL, QueueSpec, StorageSpec
+from plinth.model.storage import QueueSpec, StorageSpec
+from plinth.model.storage_options import DATASET, MKFS, MOUNT, POOL
 from plinth.model.trial import Trial
 from plinth.model.units import format_duration, format_size
 from plinth.model.workload import WorkloadSpec

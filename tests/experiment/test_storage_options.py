@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from plinth.model.storage import MKFS, BtrfsStorage, LoopStorage, ZfsStorage
+from plinth.model.storage import BtrfsStorage, LoopStorage, ZfsStorage
+from plinth.model.storage_options import MKFS
 
 MIB = 2**20
 SECRET = "root:$6$planted-secret"
