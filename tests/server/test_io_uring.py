@@ -2,7 +2,7 @@
 
 import pytest
 
-from plinth.server.io_uring import io_uring_hint
+from plinth.server.postmaster import io_uring_hint
 
 FAILED = "2026-11-28 03:00:00 UTC [1] FATAL:  could not setup io_uring queue: "
 

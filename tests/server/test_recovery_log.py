@@ -3,7 +3,7 @@
 import pytest
 
 from plinth.model.recovery import Recovery
-from plinth.server.recovery_log import recovery_of
+from plinth.server.postmaster import recovery_of
 
 CRASHED = """\
 2026-11-27 10:00:00.000 UTC [10] LOG:  starting PostgreSQL 18.6 on x86_64-pc-linux-gnu, compiled by gcc, 64-bit

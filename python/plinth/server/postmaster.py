@@ -1,16 +1,17 @@
-"""The postmaster of a managed server as a child process, and its log."""
+"""The postmaster of a managed server as a child process, and its log: xlogrecovery.c and postmaster.c of PostgreSQL have the messages."""
 
 import errno
 import os
+import re
 import signal
+from collections.abc import Iterable, Sequence
+from datetime import datetime
 from pathlib import Path
 from time import monotonic
 
 from plinth.model.errors import RunError
 from plinth.model.recovery import Recovery
-from plinth.server.io_uring import io_uring_hint
 from plinth.server.layout import ServerLayout
-from plinth.server.recovery_log import recovery_of
 from plinth.system.log_file import LogFile
 from plinth.system.process import all_exit
 from plinth.system.regular_file import read_small_file
@@ -26,6 +27,17 @@ _RECOVERY_LINES, _RECOVERY_BYTES = 100_000, 4 * 2**20
 _CRASHES = (" was terminated by signal ", " exited with exit code ", "PANIC:")  # postmaster.c, LogChildExit; elog.c
 _REFUSED = "FATAL:  the database system is "  # postmaster.c: starting up, in recovery mode, shutting down
 _STATUS_LINE = 7  # of postmaster.pid: LOCK_FILE_LINE_PM_STATUS of miscadmin.h, counted from 0
+_IO_URING_FAILED = ("could not setup io_uring queue", "could not register io_uring")
+_IO_URING_DISABLED = Path("/proc/sys/kernel/io_uring_disabled")
+_NO_IO_URING = 'or take io_method = "worker"'
+# With the log_line_prefix of PostgreSQL, '%m [%p] '. All lines of a start have one time zone.
+_LINE = re.compile(r"(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}) \S+ \[\d+\] LOG:  (?P<message>.*)")
+_LSN = r"(?P<high>[0-9A-F]{1,8})/(?P<low>[0-9A-F]{1,8})"
+_BEGINS = re.compile(r"starting PostgreSQL \d+")
+_REDO_BEGINS = re.compile(rf"redo starts at {_LSN}")
+_REDO_ENDS = re.compile(rf"redo done at {_LSN}")
+_NO_REDO = "redo is not required"
+_READY = "database system is ready to accept connections"
 
 
 class StartTooLong(RunError):
@@ -166,3 +178,63 @@ class ServerLog:
         log = [line for line in self.tail(_TAIL_BYTES) if _REFUSED not in line]
         crashes = [number for number, line in enumerate(log) if any(crash in line for crash in _CRASHES)]
         return tuple(log[crashes[-1] :][:lines]) if crashes else tuple(log[-lines:])
+
+
+def recovery_of(lines: Iterable[str]) -> Recovery | None:
+    """Return how the server whose log this is recovered when it was started last; None where it had nothing to recover from, and of a log
+    with another prefix or language."""
+    began: datetime | None = None
+    redo_from: tuple[datetime, int] | None = None
+    redo_to: tuple[datetime, int] | None = None
+    ready: datetime | None = None
+    for line in lines:
+        match = _LINE.fullmatch(line.rstrip())
+        if match is None:
+            continue
+        time, message = datetime.fromisoformat(match["time"]), match["message"]
+        if _BEGINS.match(message):
+            began, redo_from, redo_to, ready = time, None, None, None
+        elif found := _REDO_BEGINS.match(message):
+            redo_from = time, _position(found)
+        elif found := _REDO_ENDS.match(message):
+            redo_to = time, _position(found)
+        elif message.startswith(_NO_REDO):
+            redo_from = redo_to = time, 0
+        elif message.startswith(_READY) and ready is None:
+            ready = time
+    if began is None or redo_from is None or redo_to is None or ready is None:
+        return None
+    times = [began, redo_from[0], redo_to[0], ready]
+    if times != sorted(times):  # the clock was set
+        return None
+    return Recovery(
+        before_redo_s=(redo_from[0] - began).total_seconds(),
+        redo_s=(redo_to[0] - redo_from[0]).total_seconds(),
+        redo_bytes=max(0, redo_to[1] - redo_from[1]),
+        after_redo_s=(ready - redo_to[0]).total_seconds(),
+    )
+
+
+def _position(match: re.Match[str]) -> int:
+    """Return a position of the WAL in bytes."""
+    return (int(match["high"], 16) << 32) + int(match["low"], 16)
+
+
+def io_uring_hint(log: Sequence[str], disabled: Path = _IO_URING_DISABLED) -> str | None:
+    """Return what to do about io_uring where the last lines of a server's log say that it could not be set up.
+
+    `disabled` is the kernel's setting: 1, for privileged processes and members of kernel.io_uring_group only; 2, for none
+    (Documentation/admin-guide/sysctl/kernel.rst).
+    """
+    said = next((line for line in reversed(log) if any(words in line for words in _IO_URING_FAILED)), None)
+    if said is None:
+        return None
+    try:
+        setting = disabled.read_text().strip()
+    except OSError:
+        setting = "0"
+    if setting in ("1", "2"):
+        return f"kernel.io_uring_disabled = {setting} forbids it: `sysctl kernel.io_uring_disabled=0` allows it, {_NO_IO_URING}"
+    if "Cannot allocate memory" in said:
+        return f"its memory counts as locked: raise the limit (ulimit -l), {_NO_IO_URING}"
+    return f"a filter of system calls, as that of a container, may forbid it (seccomp), {_NO_IO_URING}"
