@@ -35,7 +35,6 @@ LOOP_UNDO: UndoHandlers = {
 }
 _CONTROL = Path("/dev/loop-control")
 LOOP_REQUIREMENTS = Requirements(root=True, programs=("losetup",), kernel=(kernel_feature("loop", _CONTROL),))
-_SYSFS = Path("/sys/block")
 _DIRECT_IO = "--direct-io=on"
 # The last is what losetup says when the kernel has one to give, but /dev has no node for it.
 _NONE_LEFT = (
@@ -190,7 +189,7 @@ def confirm_attached(image: Path, link: Path, size_bytes: int, *, direct_io: boo
     device = Path(os.path.realpath(link))
     if device not in loops_of(image):
         raise RunError(f"{link} leads to {device}, which is not attached to {image}", where=str(device))
-    folder = _SYSFS / device.name
+    folder = _BLOCK / device.name
     got = int((folder / "size").read_text()) * 512
     if got != size_bytes:
         raise RunError(f"asked for a device of {size_bytes} bytes, got {got}", where=str(device))
@@ -225,7 +224,7 @@ def _attach(argv: tuple[str, ...], runner: Runner) -> Path:
 def _flush_again(device: Path) -> None:
     """Have the kernel send flushes to a loop device that a former user of it has switched to "write through": it keeps that setting when the
     device is detached, and every commit would be lost that only a flush makes durable."""
-    setting = _SYSFS / device.name / "queue" / "write_cache"
+    setting = _BLOCK / device.name / "queue" / "write_cache"
     try:
         if setting.read_text().strip() == "write through":
             setting.write_text("write back")

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from plinth.model.errors import MissingCapability, Problem, RunError, UsageError
-from plinth.model.facts import StorageFacts
+from plinth.model.base import Gap
+from plinth.model.errors import MissingCapability, PlinthError, Problem, RunError, UsageError
+from plinth.model.facts import Fact, StackNode, StorageFacts
 from plinth.model.step import Step, Undo
 from plinth.model.storage import ZfsStorage
 from plinth.storage.actions import Action, make_folder, mount
@@ -31,7 +32,7 @@ from plinth.storage.devices.zfs import (
     stop_zfs_fuse,
 )
 from plinth.storage.folder import FolderStorage
-from plinth.storage.inspect.zfs_facts import with_pool
+from plinth.storage.inspect.stack import read_members
 from plinth.storage.members import BLANK_MEMBERS, check_blank, sizes_of
 from plinth.storage.requirements import Requirements
 from plinth.system.action import Snapshot
@@ -42,6 +43,8 @@ from plinth.system.undo import UndoHandler, UndoHandlers
 
 _USES = ("data", "log", "special", "cache")
 _ASHIFTS = tuple(str(bits) for bits in (0, *range(9, 17)))  # zpool of zfs-fuse waits forever for others
+_SET_EXPLICITLY = ("local", "received", "temporary")
+_INHERITED = ["inherited", "from"]
 _PARITY = {"raidz": 1, "raidz2": 2, "raidz3": 3}
 
 
@@ -213,10 +216,37 @@ class Zfs(FolderStorage[ZfsStorage]):
         return super().failure()
 
     def facts(self, runner: Runner) -> StorageFacts:
-        """Return the facts as every storage does, with the pool and what it is made of."""
+        """Return the facts as every storage does, with the pool and, below it, what its members are stored on. ZFS names a device by our
+        link to it; what that is, is a fact too."""
         facts = super().facts(runner)
-        uses = {use: self._members(use) for use in _USES}
-        return with_pool(facts, self.pool, self.dataset, uses, self.inside, runner)
+        members = [(use, path) for use in _USES for path in self._members(use)]
+        asked = _Asked(self.inside, runner)
+        version = Path("/sys/module/zfs/version")
+        devices = [f"{use}: {path}{f' -> {path.resolve()}' if path.is_symlink() else ''}" for use, path in members]
+        found = [
+            Fact(name="devices", value=devices, source="zpool create"),
+            asked.lines("status", ("zpool", "status", "-v", self.pool)),
+            asked.lines("iostat", ("zpool", "iostat", "-v", self.pool)),
+            *asked.properties("pool", ("zpool", "get", "all", self.pool)),
+            *asked.properties("dataset", ("zfs", "get", "all", self.dataset)),
+        ]
+        if version.exists():
+            found.append(Fact(name="module_version", value=version.read_text().strip(), source=str(version)))
+        depth = len(facts.stack)  # below the mount and the file system
+        below = read_members([path for _, path in members], depth=depth + 1)
+        node = StackNode(
+            kind="zfs", name=self.pool, depth=depth, facts=tuple(fact for fact in found if fact is not None)
+        )
+        kept = tuple(gap for gap in facts.gaps if gap.what != f"{facts.path}: the devices below")
+        return facts.model_copy(
+            update={
+                "stack": (*facts.stack, node, *below.nodes),
+                "block_devices": below.block_devices,
+                "volatile": below.volatile_reason is not None,
+                "volatile_reason": below.volatile_reason,
+                "gaps": (*kept, *below.gaps, *asked.gaps),
+            }
+        )
 
     def notes(self) -> tuple[str, ...]:
         """Return notes on the limits of zfs-fuse."""
@@ -305,3 +335,36 @@ class Zfs(FolderStorage[ZfsStorage]):
 
 def _options(flag: str, values: Mapping[str, str | int]) -> list[str]:
     return [word for name, value in values.items() for word in (flag, f"{name}={value}")]
+
+
+class _Asked:
+    """Runs ZFS's commands, and collects gaps for what could not be read."""
+
+    def __init__(self, inside: Sequence[str], runner: Runner) -> None:
+        self._inside = inside
+        self._runner = runner
+        self.gaps: list[Gap] = []
+
+    def lines(self, name: str, argv: Sequence[str]) -> Fact | None:
+        """Return the output of a command, as lines."""
+        said = self._run(name, argv)
+        lines = [line for line in (said or "").splitlines() if line.strip()]
+        return None if said is None else Fact(name=name, value=lines, source=" ".join(argv))
+
+    def properties(self, of: str, argv: Sequence[str]) -> list[Fact]:
+        """Return the properties that are set on it or above it, and the version. zfs-fuse prints them as a table only."""
+        facts = []
+        for line in (self._run(f"{of} properties", argv) or "").splitlines()[1:]:
+            _, name, *values, source = line.split()
+            if inherited := values[-2:] == _INHERITED:
+                values = values[:-2]
+            if inherited or source in _SET_EXPLICITLY or name == "version":
+                facts.append(Fact(name=f"{of}.{name}", value=" ".join(values), source=" ".join(argv)))
+        return facts
+
+    def _run(self, what: str, argv: Sequence[str]) -> str | None:
+        try:
+            return self._runner.run((*self._inside, *argv), timeout_s=COMMAND_TIMEOUT_S).stdout
+        except PlinthError as error:
+            self.gaps.append(Gap(what=f"zfs: {what}", reason=f"{error.message}: {' '.join(error.details)}"))
+            return None
