@@ -101,7 +101,7 @@ def resolve(connection_string: str = "", where: str = _WHERE, usual_encoding: st
             keepalives_count=probe.natural("keepalives_count"),
             tcp_user_timeout_ms=probe.natural("tcp_user_timeout"),
         ),
-        tls=_tls(found, where),
+        tls=_tls(found),
         channel_binding=found["channel_binding"],  # type: ignore[arg-type]
         require_auth=found.get("require_auth"),
         requirepeer_uid=_uid(found.get("requirepeer"), where),
@@ -247,7 +247,7 @@ def _refuse(found: Mapping[str, str], where: str) -> None:
             )
 
 
-def _tls(found: Mapping[str, str], where: str) -> Tls:
+def _tls(found: Mapping[str, str]) -> Tls:
     files = {name: _file(found, name, default) for name, default in _DEFAULT_FILES.items()}
     if found.get("sslcertmode") == "disable":
         files["sslcert"] = None

@@ -52,7 +52,7 @@ def dataset_of(spec: DatasetSpec, files: Mapping[str, str] | None = None) -> Dat
 
             return Upsert(spec)
         case GeneratedDataset():
-            from plinth.workload.generated import Generated
+            from plinth.workload.table import Generated
 
             return Generated(spec)
         case SqlDataset():

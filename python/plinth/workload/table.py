@@ -1,13 +1,17 @@
-"""One generated table with a key, as used by the dataset numbers: its size, and the recipe that it is loaded by."""
+"""Datasets of one generated table: its size, the recipe that it is loaded by, and a custom table of generated columns."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from plinth.model.dataset import LoadedTables
+from plinth.model.dataset import GeneratedDataset, LoadedTables
 from plinth.model.generator import ColumnsGenerator, ColumnValues, SequenceValues
 from plinth.model.plan import DatasetSize
 from plinth.workload.loading import Recipe, RecipeDataset
 from plinth.workload.maintenance import sorts_bytes
 from plinth.workload.partitions import Partitioned
+
+if TYPE_CHECKING:
+    import psycopg
 
 _PAGE_BYTES = 8192 - 24
 _ROW_HEADER_BYTES = 24
@@ -103,3 +107,30 @@ class TableDataset(RecipeDataset):
     def recipe(self) -> Recipe:
         """Return the recipe of its table."""
         return self._table.recipe()
+
+
+class Generated(TableDataset):
+    """The table of one specification."""
+
+    def __init__(self, spec: GeneratedDataset) -> None:
+        self.spec = spec
+        self._table = GeneratedTable(
+            name=f'"{spec.table}"',
+            columns=tuple(
+                Column(f'"{name}"', column.sql_type, column.generator(), column.width_bytes)
+                for name, column in spec.columns.items()
+            ),
+            rows=spec.rows,
+            seed=spec.seed,
+            key=None if spec.key is None else f'"{spec.key}"',
+            spec=spec,
+        )
+
+    def variables(self) -> dict[str, str]:
+        """Return how many rows there are; a scale of 1, as pgbench has it."""
+        return {"scale": "1", "rows": str(self.spec.rows)}
+
+    def before_trial(self, control: "psycopg.Connection") -> dict[str, int]:
+        """Remove the dead rows of earlier trials; what scripts inserted stays, since only they know it."""
+        control.execute(f"VACUUM {self._table.name}".encode())
+        return {}
