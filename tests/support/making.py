@@ -13,7 +13,6 @@ from plinth.model.storage import StorageSpec
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.storage import make
 from plinth.storage.protocol import LocalStorage
-from plinth.storage.requirements import COREUTILS
 from plinth.system.journal import Journal
 from plinth.system.owner import server_owner
 from plinth.system.paths import work_dir
@@ -82,9 +81,9 @@ def programs_of(argv: Sequence[str]) -> set[str]:
 
 
 def declared_programs(storage: LocalStorage[Any]) -> set[str]:
-    """Every program that a storage of its kind may run."""
+    """Every program that a storage of its kind may run; the last two are on every system, so that no kind declares them."""
     required = storage.required().plus(storage.requirements)
-    return {*required.programs, *required.optional_programs, *COREUTILS}
+    return {*required.programs, *required.optional_programs, "test", "sync"}
 
 
 def programs_run(storage: LocalStorage[Any], journal: Journal) -> set[str]:

@@ -42,11 +42,6 @@ class Failover(Frozen):
     )
     rejoin: Rejoin | None = Field(default=None, description="None where it was not asked for.")
 
-    @property
-    def parts_s(self) -> float | None:
-        """The sum of the parts of the time to recover."""
-        return None if self.first_write_s is None else self.detect_s + self.promote_s + self.first_write_s
-
 
 class Outage(Frozen):
     """The effect of a trial's faults. The gap is the clients' own: its ends are answers that they got."""

@@ -14,7 +14,7 @@ from plinth.model.units import SizeBytes
 
 OLDEST_VERSION, NEWEST_VERSION = 13, 18
 """The major versions whose settings, views and files Plinth knows, each tested on its own binaries."""
-_OPTION_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*(\.[A-Za-z_][A-Za-z0-9_$]*)*")
+SETTING_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*(\.[A-Za-z_][A-Za-z0-9_$]*)*")
 LEAST_MEMORY_BYTES = 2**26
 """A smaller one is a mistaken unit rather than a wish."""
 DEFAULT_TABLESPACE = "pg_default"
@@ -125,7 +125,7 @@ class ServerSpec(Frozen):
     @classmethod
     def _options_are_for_the_load(cls, options: dict[str, SettingValue]) -> dict[str, SettingValue]:
         for name, value in options.items():
-            if not _OPTION_NAME.fullmatch(name):
+            if not SETTING_NAME.fullmatch(name):
                 raise ValueError(f"{name!r} is not the name of a setting")
             if name.lower() == "search_path":
                 raise ValueError(

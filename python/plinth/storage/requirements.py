@@ -11,8 +11,6 @@ from typing import NamedTuple
 from plinth.model.errors import MissingCapability
 from plinth.system.runner import CommandError, Runner
 
-COREUTILS = ("test", "sync")
-"""Programs that every system has, so that no kind declares them."""
 DRIVER_PROGRAMS = ("modprobe",)
 
 

@@ -15,7 +15,7 @@ _PROC = Path("/proc")
 _OPTIONS = {"mnt": "--mount", "pid": "--pid", "ipc": "--ipc", "cgroup": "--cgroup"}
 """The kinds that decide what undoing sees, with their options of nsenter(1)."""
 _TITLES = {"mnt": "mount", "pid": "PID", "ipc": "IPC", "cgroup": "control group"}
-_FIRST_PID_NAMESPACE = "pid:[4026531836]"
+FIRST_PID_NAMESPACE = "pid:[4026531836]"
 """PROC_PID_INIT_INO of linux/proc_ns.h: that of the machine, which has the processes of all others in it."""
 
 
@@ -72,7 +72,7 @@ def check_reachable(run_id: str, namespaces: Mapping[str, str], where: Path, *, 
                 where=str(where),
                 hint=f"clean there: {holder.nsenter} plinth clean {run_id}",
             )
-    if others and not have_ended and own["pid"] not in (namespaces.get("pid"), _FIRST_PID_NAMESPACE):
+    if others and not have_ended and own["pid"] not in (namespaces.get("pid"), FIRST_PID_NAMESPACE):
         raise Refused(
             f"the run was in another PID namespace, {namespaces.get('pid')}, such as a container; whether that has ended is not seen "
             "from here",

@@ -14,6 +14,7 @@ from plinth.common.nearest import nearest
 from plinth.model.base import SettingValue
 from plinth.model.errors import Problem
 from plinth.model.facts import Installation
+from plinth.model.server_spec import SETTING_NAME
 from plinth.model.synchronous_standby_names import quorum_of
 from plinth.server.settings.values import setting_text
 from plinth.system.confinement import View, program_folders
@@ -50,7 +51,6 @@ syncrep.c)."""
 _WAITS_FOR_NO_STANDBY = ("off", "local")
 
 _HOSTS_FILE_SINCE = 19
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*(\.[A-Za-z_][A-Za-z0-9_$]*)*")
 _COMPLAINT = re.compile(r"(?P<kind>FATAL|ERROR|DETAIL|HINT):\s+(?P<text>.*)")
 
 
@@ -147,7 +147,7 @@ class SettingsProbe:
         text = setting_text(value)
         if (why := OWNED.get(name.lower())) is not None:
             return Problem(f"{name} is set by Plinth", path=path, hint=why)
-        if _NAME.fullmatch(name) is None:
+        if SETTING_NAME.fullmatch(name) is None:
             return Problem(f"{name!r} is not the name of a setting", path=path, hint=self._near(name))
         if not text.isprintable():
             return Problem(f"{name}: the value has a line break or another control character", path=path)

@@ -19,9 +19,9 @@ from typing import NamedTuple
 from plinth.storage.devices.block_device import device_number
 from plinth.storage.devices.loop_device import backing_of
 from plinth.system.mounts import read_mounts
+from plinth.system.namespaces import FIRST_PID_NAMESPACE
 
 PROC = Path("/proc")
-_INITIAL_PID_NAMESPACE = "pid:[4026531836]"  # PROC_PID_INIT_INO in linux/proc_ns.h
 Numbers = Mapping[str, str]
 """Device number ("major:minor") to kernel name: of a disk and each of its partitions."""
 _RING = "anon_inode:[io_uring]"
@@ -112,7 +112,7 @@ def btrfs_on(numbers: Numbers, sysfs: Path) -> list[Use]:
 
 def outside_processes(proc: Path = PROC) -> list[NotExamined]:
     """Return that /proc may not show all processes, as in a container; nothing where it shows all."""
-    if str((proc / "self/ns/pid").readlink()) == _INITIAL_PID_NAMESPACE:
+    if str((proc / "self/ns/pid").readlink()) == FIRST_PID_NAMESPACE:
         return []
     return [NotExamined("processes outside this container", "its /proc does not show them")]
 
