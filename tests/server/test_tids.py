@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plinth.server.integrity.tids import is_among, tid_list
+from plinth.server.integrity.table_scan import is_among, tid_list
 
 TIDS = st.lists(
     st.one_of(

@@ -26,8 +26,7 @@ from plinth.model.units import format_size
 from plinth.server.integrity.findings import Finding, Integrity, damage_of, finding_of
 from plinth.server.integrity.pages import RelationFile, is_all_visible, lsn_number, lsn_text, page_lsns, relation_files
 from plinth.server.integrity.sequences import SequenceState, read_sequences, set_back
-from plinth.server.integrity.table_scan import Column, scan
-from plinth.server.integrity.tids import is_among, tid_list
+from plinth.server.integrity.table_scan import Column, is_among, scan, tid_list
 from plinth.system.cgroup import available_memory_bytes
 from plinth.system.foreign_code import NOT_READ, calls_code_of_others
 

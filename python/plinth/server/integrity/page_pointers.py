@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from plinth.model.durability import IntegrityCheck
 from plinth.server.integrity.findings import Finding, Integrity, damage_of, finding_of
 from plinth.server.integrity.pages import PAGE_BYTES, RelationFile, pages_of, relation_files
-from plinth.server.integrity.table_scan import scan
-from plinth.server.integrity.tids import is_among, tid_list
+from plinth.server.integrity.table_scan import is_among, scan, tid_list
 from plinth.system.foreign_code import NOT_READ, calls_code_of_others
 
 if TYPE_CHECKING:
