@@ -2,12 +2,14 @@
 
 import threading
 import time
+from contextlib import closing
 
 import pytest
 
 from plinth.model.errors import StorageBroken
 from plinth.run.local_host import LocalHost
 from plinth.run.provision.storage_watch import StorageWatch, Watched
+from waiting import wait_until
 
 HANG_S = 0.3
 
@@ -33,6 +35,22 @@ class Disk:
 @pytest.fixture
 def disk(tmp_path):
     return Disk(tmp_path / "diskstats")
+
+
+class Looks(LocalHost):
+    """Counts how often it was read."""
+
+    looks = 0
+
+    def diskstats(self):
+        found = super().diskstats()
+        self.looks += 1
+        return found
+
+    def await_look(self):
+        """Wait until one has begun and ended since."""
+        seen = self.looks
+        wait_until(lambda: self.looks >= seen + 2, "the counters to be read")
 
 
 @pytest.fixture
@@ -70,16 +88,27 @@ def test_a_device_on_which_nothing_ends_hangs(watch, disk):
         assert time.monotonic() < deadline
 
 
-def test_a_device_that_is_slow_or_idle_does_not_hang(watch, disk):
-    reports = Reports()
+def test_a_device_that_is_slow_or_idle_does_not_hang(disk):
+    reports, host, now_s = Reports(), Looks(disk.path.parent), [0.0]
+    watch = StorageWatch(host=host, hang_s=HANG_S, interval_s=0.01, clock_s=lambda: now_s[0])
     watch.add(Watched("slow", lambda: None, ("loop1",), lambda: None))
-    with watch.watching({"slow"}, reports):
+    with closing(watch), watch.watching({"slow"}, reports):
         disk.write(in_flight=64)
         for ended in range(10):  # one request after the other, for longer than a hang takes to be reported
-            assert not reports.event.wait(HANG_S / 4)
+            host.await_look()
+            now_s[0] += HANG_S * 0.9
+            host.await_look()
+            assert not reports.errors
             disk.write(ended=ended + 1)
         disk.write(in_flight=0)
-        assert not reports.event.wait(2 * HANG_S)
+        host.await_look()
+        now_s[0] += 10 * HANG_S
+        host.await_look()
+        assert not reports.errors
+        disk.write(in_flight=1)
+        host.await_look()
+        now_s[0] += 2 * HANG_S
+        assert reports.event.wait(10), "without an end it hangs"
 
 
 def test_the_cause_is_reported_and_not_what_is_stored_on_it(watch, disk):

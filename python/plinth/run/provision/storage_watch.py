@@ -43,8 +43,16 @@ class _State(NamedTuple):
 class StorageWatch:
     """Looks in a thread once a second at what was added, those below first, until `close`."""
 
-    def __init__(self, *, host: Host = HOST, hang_s: float = HANG_S, interval_s: float = _INTERVAL_S) -> None:
+    def __init__(
+        self,
+        *,
+        host: Host = HOST,
+        hang_s: float = HANG_S,
+        interval_s: float = _INTERVAL_S,
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._host = host
+        self._clock_s = clock_s
         self._hang_s = hang_s
         self._interval_s = interval_s
         self._watched: dict[str, Watched] = {}
@@ -95,7 +103,7 @@ class StorageWatch:
 
     def hang_reason(self, devices: Collection[str]) -> str | None:
         """Return which of `devices` hangs."""
-        now_s = time.monotonic()
+        now_s = self._clock_s()
         for device in devices:
             state = self._states.get(device)
             if state is not None and state.in_flight and now_s - state.since_s >= self._hang_s:
@@ -123,7 +131,7 @@ class StorageWatch:
                     broken.force_detach()
 
     def _read_counters(self) -> None:
-        now_s = time.monotonic()
+        now_s = self._clock_s()
         wanted = {device for one in tuple(self._watched.values()) for device in one.devices}
         for name, fields in self._host.diskstats().items():
             if name not in wanted:
