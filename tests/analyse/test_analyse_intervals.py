@@ -49,6 +49,7 @@ def test_the_plain_percentile_bootstrap_would_not_do() -> None:
     assert min(coverage) < 0.90
 
 
+@pytest.mark.long
 def test_equal_variants_get_few_verdicts_and_unequal_ones_get_theirs() -> None:
     noise = simulation.lognormal(0.05)
     same = simulation.verdicts(noise, 5, ratio=1.0, replicas=300, seed=24)

@@ -140,6 +140,7 @@ def test_the_distribution_of_kendalls_statistic_is_that_of_all_permutations() ->
     assert _kendall_p(41, 200) == pytest.approx(_kendall_p(40, 196), rel=0.15)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("variants", "blocks"), [(1, 5), (2, 10), (6, 8)])
 @pytest.mark.parametrize("noise", [lognormal(0.02), lognormal(0.2)], ids=["2 %", "20 %"])
 def test_a_report_of_a_a_variants_has_a_pattern_in_one_of_twenty_at_most(

@@ -285,6 +285,7 @@ SPECIAL_NAMES = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SPECIAL_NAMES)
 def test_tables_are_those_of_this_very_path(tmp_path, name):
     """DuckDB takes what it is given for a pattern: of its neighbours nothing may be read, or written to."""

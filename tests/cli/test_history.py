@@ -26,6 +26,7 @@ def listed(directory, *options):
     return json.loads(done.stdout)["bundles"]
 
 
+@pytest.mark.long
 def test_bundles_are_listed_with_question_answer_and_machine_the_newest_first(tmp_path):
     written(tmp_path / "old", created_unix_ns=10**18)
     written(tmp_path / "deeper" / "new", created_unix_ns=2 * 10**18)

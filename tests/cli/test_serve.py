@@ -62,6 +62,7 @@ def keys(page):
     return re.findall(r'href="/[^/"]+/bundles/([0-9a-f]{20})"', page)
 
 
+@pytest.mark.long
 def test_the_catalogue_lists_question_answer_machine_date_and_state(tmp_path):
     written(tmp_path / "old", created_unix_ns=10**18)
     written(tmp_path / "deeper" / "new", created_unix_ns=2 * 10**18)
@@ -112,6 +113,7 @@ def test_pages_that_ask_at_once_share_one_reading_of_the_bundles(tmp_path, monke
         assert len(bundles.recent().bundles) == 1
 
 
+@pytest.mark.long
 def test_the_catalogue_follows_what_changes(tmp_path):
     with Served(tmp_path) as served:
         assert "0 bundles" in served.ask("/")[2]
@@ -163,6 +165,7 @@ def test_what_cannot_be_compared_is_a_page_that_says_why(server, query):
     assert status == 404 or "two runs are needed" in page
 
 
+@pytest.mark.long
 def test_nothing_is_written_into_bundles(tmp_path):
     path = written(tmp_path / "b")
     before = {file: file.stat().st_mtime_ns for file in path.rglob("*")}
@@ -185,6 +188,7 @@ def test_what_cannot_be_read_is_listed_with_the_reason_next_to_what_can(tmp_path
         assert reason in rows[spoil.__name__]
 
 
+@pytest.mark.long
 def test_a_damaged_trial_is_a_page_that_says_which(tmp_path):
     bundle = written(tmp_path / "b")
     (next((bundle / "trials").iterdir()) / "hist.parquet").write_bytes(b"PAR1 of another kind PAR1")

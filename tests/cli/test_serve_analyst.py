@@ -36,6 +36,7 @@ def children(pid):
     ]
 
 
+@pytest.mark.long
 def test_answers_are_those_of_the_analysis_and_a_killed_process_is_said_and_replaced(tmp_path, analyst):
     bundle = written(tmp_path / "b")
     (written(tmp_path / "spoilt") / "plan.json").unlink()

@@ -115,6 +115,7 @@ HANDED: dict[str, list[object]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", SIGNALS)
 @pytest.mark.parametrize("words", HANDED.values(), ids=HANDED)
 def test_what_waits_for_what_a_shell_hands_over_ends(

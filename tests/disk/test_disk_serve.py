@@ -142,6 +142,7 @@ REFUSALS = [
 ]  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("change", "code", "message"), [row[1:] for row in REFUSALS], ids=[row[0] for row in REFUSALS])
 def test_what_cannot_be_served_is_refused(scratch: Path, change: dict[str, object], code: int, message: str):
     (scratch / "mount").mkdir()

@@ -88,6 +88,7 @@ def test_such_a_bundle_is_whole(decided):
     assert len(decided.trials()) == 12
 
 
+@pytest.mark.long
 def test_a_trial_that_was_taken_out_of_it_is_missed(decided, tmp_path):
     bundle = tmp_path / "bundle"
     shutil.copytree(decided.bundle, bundle)
@@ -97,6 +98,7 @@ def test_a_trial_that_was_taken_out_of_it_is_missed(decided, tmp_path):
     assert done.returncode == 1 and "planned, but not in the bundle: trial 12" in done.stderr
 
 
+@pytest.mark.long
 def test_the_plan_says_how_few_and_how_many(decided):
     said = decided.plinth("plan", "x.toml", "--set", "measure.budget=20min").stdout
     assert "12 to 60 trials" in said

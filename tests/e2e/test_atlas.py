@@ -189,6 +189,7 @@ def test_an_image_that_the_kernel_does_not_mount_is_a_result_with_its_words(proj
     assert any("superblock" in line for damage in refused for line in damage.evidence)
 
 
+@pytest.mark.long
 def test_what_was_not_kept_is_not_opened(atlas):
     project, cuts = atlas
     clean = next(cut.number for cut in cuts if cut.variant == "synchronous-commit-on")

@@ -219,6 +219,7 @@ def test_huge_pages_that_the_machine_has_not(project):
     assert not project.bundle.exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
@@ -253,6 +254,7 @@ def test_standbys_that_nobody_is_are_refused_with_file_and_line(project):
     assert "server.connection" in done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("settled", ["synchronous_commit=local", "synchronous_commit=false", "max_wal_senders=0"])
 def test_standbys_that_no_commit_waits_for_are_planned(project, settled):
     words = ("--set", "server.settings.synchronous_standby_names=*")
@@ -326,6 +328,7 @@ def test_a_bundle_folder_that_cannot_be(project):
     assert [p.name for p in project.bundle.iterdir() if not p.name.startswith(".")] == ["precious"]
 
 
+@pytest.mark.long
 def test_a_script_whose_sql_always_fails_is_a_failed_trial_with_its_message(project):
     (project.folder / "wrong.sql").write_text("SELECT * FROM no_such_table;\n")
     project.write((project.folder / "x.toml").read_text().replace('builtin = "tpcb-like"', 'script = "wrong.sql"'))

@@ -58,6 +58,7 @@ def test_each_variant_has_its_own_in_the_sessions_of_its_load(project, service):
     assert {cell["text"] for cell in rows["synchronous_commit"]["cells"]} == {"local", "off"}
 
 
+@pytest.mark.long
 def test_options_that_the_server_does_not_take_are_found_by_the_plan(project, service):
     _, services = service
     (project.folder / "note.sql").write_text("SELECT 1;\n")

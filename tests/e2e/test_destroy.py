@@ -105,6 +105,7 @@ def test_another_disk_is_refused_though_its_word_is_given(project, nothing_left,
     in_private_mounts(attempt)
 
 
+@pytest.mark.long
 def test_a_resumed_run_asks_for_the_word_again(project, nothing_left, drawer):
     def attempt() -> None:
         with disk(drawer, size_bytes=DISK_BYTES) as target:

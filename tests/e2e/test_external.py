@@ -133,6 +133,7 @@ def test_trials_are_added_on_a_server_that_can_be_reached_and_a_bundle_is_not_op
     assert project.left_behind() == []
 
 
+@pytest.mark.long
 def test_names_that_are_not_utf_8_in_a_database_without_an_encoding(project, service):
     """The server is in SQL_ASCII: names there are any bytes."""
     string, services = service

@@ -55,6 +55,7 @@ def test_commits_are_kept_only_if_all_storages_of_a_cluster_keep_them(project):
     assert "WAL" in grades["wal-on-memory"]["reasons"][0]
 
 
+@pytest.mark.long
 def test_tables_and_keys_in_tablespaces(project, nothing_left):
     elsewhere(
         project,

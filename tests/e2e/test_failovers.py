@@ -197,6 +197,7 @@ def test_a_file_system_that_cannot_be_mounted_after_a_power_cut_is_why_the_trial
     nothing_left()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("text", "place", "said"),
     [

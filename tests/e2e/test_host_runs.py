@@ -241,6 +241,7 @@ def _etcds(project) -> list[Path]:
     return sorted(project.bundle.glob("logs/etcd-*.log"))
 
 
+@pytest.mark.long
 def test_the_plan_has_an_etcd_on_each_host_and_an_odd_number_of_them(project, db1, db2):
     _write(project, db1, more='[storage.farther]\nhost = "db2"\nkind = "directory"\n', rest=CONDUCTED + db2.toml)
     planned = project.plinth("plan", "x.toml")
@@ -249,6 +250,7 @@ def test_the_plan_has_an_etcd_on_each_host_and_an_odd_number_of_them(project, db
     assert "start an etcd on each of host db1, host db2, this machine, and Patroni (ttl 20 s" in said
 
 
+@pytest.mark.long
 def test_patroni_that_a_host_lacks_is_named_with_the_host(project, db1, db2):
     programs = project.folder / "without-patroni"
     programs.mkdir()

@@ -135,6 +135,7 @@ def test_a_page_whose_write_failed_is_lost_where_the_server_tries_again(project,
     assert bool(one["damage"]) is is_lost, one["damage"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [

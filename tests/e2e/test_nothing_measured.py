@@ -3,6 +3,7 @@
 import pytest
 
 
+@pytest.mark.long
 def test_of_trials_that_all_failed_only_the_error_is_printed(project, nothing_left):
     (project.folder / "wrong.sql").write_text("SELECT * FROM no_such_table;\n")
     project.write(project.experiment.replace('builtin = "tpcb-like"', 'script = "wrong.sql"'))

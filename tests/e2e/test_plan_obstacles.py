@@ -141,6 +141,7 @@ def test_settings_of_the_load_that_exclude_those_of_the_server(project):
     )
 
 
+@pytest.mark.long
 def test_more_shared_memory_than_the_limit_of_this_process(project):
     """`ulimit -v`, of which the server gets nothing back but an error."""
     limit = 1 << 31

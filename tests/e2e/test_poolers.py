@@ -36,6 +36,7 @@ NO_OPTIONS = "the server takes no startup options"
 SHARED = "sessions share their server processes"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("mode", "ignores_options", "said"),
     [
@@ -64,6 +65,7 @@ def test_a_run_through_a_pooler_is_refused_and_makes_nothing(
     assert project.trials() == []
 
 
+@pytest.mark.long
 def test_the_server_behind_a_pooler_is_measured_when_it_is_named_as_the_hint_says(project, service, nothing_left):
     string, _ = service
     before = made_in(string)
@@ -89,6 +91,7 @@ def test_each_option_that_is_not_taken_is_named(service, scratch):
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ["session", "transaction"])
 def test_sessions_that_share_server_processes_are_seen_though_their_options_are_right(service, scratch, mode):
     """The search path is the role's here, so that it is the one that is asked for."""

@@ -81,12 +81,14 @@ def test_what_loses_commits_is_found_by_the_first_cut_and_no_more_are_made(teste
     assert "damage in 1 of 1 power cut" in variant["safety"]["tested"]
 
 
+@pytest.mark.long
 def test_nothing_is_left_and_the_bundle_is_whole(tested):
     project, _, _ = tested
     assert project.left_behind() == []
     assert project.plinth("verify", project.bundle).returncode == 0
 
 
+@pytest.mark.long
 def test_every_form_of_the_report_has_the_cuts(tested):
     project, _, _ = tested
     markdown = project.plinth("report", project.bundle, "--markdown").stdout
@@ -95,6 +97,7 @@ def test_every_form_of_the_report_has_the_cuts(tested):
     assert "no power cut was made" not in markdown
 
 
+@pytest.mark.long
 def test_every_form_of_the_report_says_what_became_of_the_controls(tested):
     project, _, done = tested
     said = "Controls, which must lose commits: damage was found in 5 of 5 power cuts"

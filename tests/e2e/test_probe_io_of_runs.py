@@ -106,6 +106,7 @@ probe_only = ["one_block", "two_blocks", "other_descriptor", "unsynced"]
 """
 
 
+@pytest.mark.long
 def test_the_cases_of_pg_test_fsync_are_measured_with_writes_of_the_length_that_is_asked_for(project, nothing_left):
     project.write(PG_TEST_FSYNC)
     done = project.run()

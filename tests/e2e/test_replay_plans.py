@@ -93,6 +93,7 @@ def test_what_cannot_be_replayed_has_its_reason(written, changes: list[tuple[str
     assert words in text
 
 
+@pytest.mark.long
 def test_restoring_is_left_out_if_that_is_asked_for(written) -> None:
     code, text = said(written, ('restore = "auto"', 'restore = "none"'))
     assert code == 0, text
@@ -101,6 +102,7 @@ def test_restoring_is_left_out_if_that_is_asked_for(written) -> None:
     assert "read-only" in text
 
 
+@pytest.mark.long
 def test_a_replay_file_of_another_version_is_made_again(written) -> None:
     assert said(written)[0] == 0
     (cached,) = Path(written.state).glob("cache/replays/*.replay")
@@ -109,6 +111,7 @@ def test_a_replay_file_of_another_version_is_made_again(written) -> None:
     assert code == 0 and "2 recorded statements" in text, text
 
 
+@pytest.mark.long
 def test_a_replay_file_that_nobody_plans_with_is_removed(written) -> None:
     assert said(written)[0] == 0
     (cached,) = Path(written.state).glob("cache/replays/*.replay")
@@ -121,6 +124,7 @@ def test_a_replay_file_that_nobody_plans_with_is_removed(written) -> None:
     assert cached.stat().st_mtime > in_use + 86_400, "it counts from when it was last used"
 
 
+@pytest.mark.long
 def test_a_recording_of_several_databases_has_to_be_divided(written) -> None:
     (written.folder / "shop.log").write_text(LOG + OTHER)
     code, text = said(written)

@@ -71,6 +71,7 @@ def test_a_load_and_a_trial_that_a_foreign_lock_holds_up_say_so_and_continue(pro
     nothing_left()
 
 
+@pytest.mark.long
 def test_a_load_into_a_server_of_ours_says_so_and_ctrl_c_ends_it(project, nothing_left):
     """What blocks it is a transaction of no session, which goes with the server only."""
     (project.folder / "schema.sql").write_text("CREATE TABLE mine (n int);\n")

@@ -65,6 +65,7 @@ def test_group_of_title(title: str, group: str | None) -> None:
     assert group_of_title(title.encode().replace(b" -D ", b"\0-D\0")) == group
 
 
+@pytest.mark.long
 def test_groups_are_those_that_the_server_itself_shows(every_server: LocalServer) -> None:
     """Against pg_stat_activity, which has every process but postmaster and logger."""
     groups = {"client backend": "backends", "io worker": "io workers", "autovacuum launcher": "autovacuum"}

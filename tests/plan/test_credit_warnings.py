@@ -29,6 +29,7 @@ aa = false
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("profile", "physics", "said"),
     [

@@ -88,6 +88,7 @@ def test_what_a_session_used_is_counted_once_its_postmaster_has_waited_for_it() 
             waits.join()
 
 
+@pytest.mark.long
 def test_a_rate_is_kept_and_what_this_pg_basebackup_cannot_do_is_said(probe: Command, place: Path) -> None:
     """At 16 MiB/s, 32 MiB and more take two seconds."""
     code, out, err = probe(

@@ -123,6 +123,7 @@ def test_latencies_that_a_job_turns_off_are_not_zero(
     assert "0 ns" not in shown and f"n/a: the job has {off}" in shown
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("value", "unified"), [("1", True), ("mixed", True), ("both", True), ("0", False)])
 def test_unified_reporting_is_of_reads_and_writes_as_one(
     results, probe: Command, scratch: Path, value: str, unified: bool

@@ -212,6 +212,7 @@ def test_a_compressed_log_is_the_same(
     assert (found["statements"], found["classes"]) == (plain["statements"], plain["classes"])
 
 
+@pytest.mark.long
 def test_nothing_of_a_log_steers_the_terminal(logs: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["replay", "check", str(logs["csvlog"]), "--classes", "100"]) == 0
     out, _ = capsys.readouterr()
@@ -220,6 +221,7 @@ def test_nothing_of_a_log_steers_the_terminal(logs: dict[str, Path], capsys: pyt
     assert "1: COPY FROM STDIN: its rows are not in the log" in out
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("text", "words", "code", "said"),
     [
@@ -256,6 +258,7 @@ def test_a_directory_is_no_log(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "is not a regular file" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_a_line_of_any_length_takes_bounded_memory(tmp_path: Path) -> None:
     """300 MB without a line end, between two statements, with 200 MiB more than an empty log takes."""
     statement = "2026-11-27 12:00:00.000 UTC [7] LOG:  statement: SELECT 1\n"

@@ -60,6 +60,7 @@ def test_what_can_be_replayed_is_written_for_its_owner_alone(log: Path, capsys: 
     assert sorted(path.name for path in log.parent.iterdir()) == ["a.replay", "postgresql.log"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("words", "statements", "left_out"),
     [

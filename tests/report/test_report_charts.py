@@ -125,6 +125,7 @@ def test_the_command_writes_both_and_says_what(tmp_path):
     assert not (out / "01-every-trial-tps.svg").is_symlink()
 
 
+@pytest.mark.long
 def test_what_cannot_be_written_is_said(tmp_path):
     bundle = written(tmp_path / "bundle")
     (tmp_path / "file").write_text("")

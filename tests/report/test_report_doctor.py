@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 import report_bundles
 from plinth.analyse import analyse
 from plinth.model.base import Gap
@@ -21,6 +23,7 @@ def examined(*findings: Finding, gaps: tuple[Gap, ...] = ()) -> BundleContents:
     return replace(report_bundles.ramdisk(), doctor=DoctorRecord(examinations=(examination,)))
 
 
+@pytest.mark.long
 def test_what_is_wrong_is_a_warning_of_the_analysis_and_a_table_of_the_report() -> None:
     contents = examined(
         finding("note", "turbo is on"),

@@ -211,6 +211,7 @@ class TestTheCheckItself:
         assert "is cut off" in said
         assert "contrast" in said
 
+    @pytest.mark.long
     def test_a_damaged_report(self, ramdisk: Reported, tmp_path: Path) -> None:
         page = render_html(ramdisk.report)
         said = self.broken(page.replace(data_of(page), "{"), tmp_path)

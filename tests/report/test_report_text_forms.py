@@ -20,6 +20,7 @@ def table_of(text: str) -> list[str]:
 
 
 class TestTerminal:
+    @pytest.mark.long
     @pytest.mark.parametrize("width", [40, 60, 72, 80, 100, 120, 200])
     def test_fits_and_never_leaves_out_safety(self, trouble: Reported, many: Reported, width: int) -> None:
         for run in (trouble, many):

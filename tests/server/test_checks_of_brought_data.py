@@ -81,6 +81,7 @@ def test_no_check_runs_code_of_others_as_a_superuser(own: LocalServer, canaries:
     assert all(check.not_run is None for check in integrity.checks if check.name.startswith(("verify", "bt_index")))
 
 
+@pytest.mark.long
 def test_errors_of_replayed_statements_are_not_logged_by_a_role_without_rights(own: LocalServer) -> None:
     with closing(connect(own.control)) as control:
         make_role(control, RESTORING_ROLE, None)

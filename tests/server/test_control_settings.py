@@ -61,6 +61,7 @@ def own(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
         yield start(request.param)
 
 
+@pytest.mark.long
 def test_a_control_session_begins_with_the_table_whatever_was_set(own: LocalServer) -> None:
     wanted = applying(own.layout.installation.major, superuser=True)
     assert set(OTHERWISE) == {one.name for one in (*SETTINGS, *SUPERUSER_SETTINGS)}, "each is set otherwise"

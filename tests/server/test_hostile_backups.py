@@ -362,6 +362,7 @@ def test_a_hostile_backup_harms_nothing(place: Place, attack: Callable[[Place], 
         assert (data / "uid").read_text().strip() == str(server_owner().uid)
 
 
+@pytest.mark.long
 def test_the_backup_without_an_attack_is_unpacked(place: Place) -> None:
     """The control."""
     for form in ("plain", "tar"):

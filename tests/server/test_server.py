@@ -122,6 +122,7 @@ def test_settings_of_an_extension_come_with_its_library(server: LocalServer) -> 
     assert settings["shared_preload_libraries"].asked == "pg_stat_statements, auto_explain"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("asked", "complaint"),
     [

@@ -42,6 +42,7 @@ def elsewhere(layout: ServerLayout, other: Path) -> ServerLayout:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", ["debian", "18"])
 def test_wal_and_tablespaces_stand_where_they_were_asked_for(version, make_layout: MakeLayout, journal, runner, other):
     layout = elsewhere(make_layout(version), other)

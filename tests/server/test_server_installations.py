@@ -155,6 +155,7 @@ class TestClosedToTheServersUser:
         closed.chmod(0o700)
         return closed / package.name / "pginstall" / "bin"
 
+    @pytest.mark.long
     def test_it_is_copied_once(self, closed: Path, state_dir: Path, owner: Owner, runner: Runner) -> None:
         found = find_installation(18, None, owner, runner, [Place(closed, "path")])
         bindir = Path(found.bindir)

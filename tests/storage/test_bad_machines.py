@@ -104,6 +104,7 @@ def test_no_loop_device_left(undone) -> None:
     assert any("losetup" in line for line in failed.details)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("toml", "step", "words"),
     [

@@ -45,6 +45,7 @@ def test_a_file_system_is_filled_with_bytes_that_nothing_compresses(made: Made, 
     assert estimate == pytest.approx(found.st_size, rel=0.25), "as the plan counts it"
 
 
+@pytest.mark.long
 def test_a_file_system_over_members_is_filled_and_its_members_are_not(made: Made) -> None:
     made.prepare(
         '[storage.s]\nkind = "btrfs"\nmembers = ["m"]\ndata_profile = "raid0"\nfill = 0.7\n'

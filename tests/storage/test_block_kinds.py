@@ -162,6 +162,7 @@ PAIR = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("profile", "metadata", "count"), [("single", "dup", 1), ("raid0", "raid1", 1), ("raid1", "raid1", 1), ("raid10", "raid10", 2)]
 )  # fmt: skip
@@ -264,6 +265,7 @@ def test_a_foreign_one_that_has_shut_down_is_left_alone(made, scratch: Path) -> 
     subprocess.run(["umount", storage.mount_point], check=True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "toml",
     [

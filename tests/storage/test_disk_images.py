@@ -53,6 +53,7 @@ def recorded(made, scratch: Path, text: str):
     return storage, [read_recording(folder) for folder in storage.recording_folders(place)], moments
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("filesystem", ["ext4", "xfs"])
 def test_an_image_is_mounted_next_to_the_storage_with_what_was_durable_then(
     made, scratch: Path, filesystem: str

@@ -133,6 +133,7 @@ def test_looking_at_one_that_hangs_ends_in_time(made, monkeypatch: pytest.Monkey
     made.undo()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("restore", ["auto", "snapshot"])
 def test_a_directory_that_hangs_is_reported_with_all_else_that_is_wrong(
     restore: str, made, scratch: Path, monkeypatch: pytest.MonkeyPatch
@@ -160,6 +161,7 @@ def test_one_that_hangs_while_it_is_unmounted_is_ended_and_everything_is_undone(
         made.undo()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", [signal.SIGSTOP, signal.SIGKILL])
 def test_what_is_stored_on_a_failed_one_is_undone_with_it(made, how: signal.Signals) -> None:
     made.prepare(LOOP_ON_IT + emulated())

@@ -33,6 +33,7 @@ def losing(facts: StorageFacts) -> list[str]:
     return [why for grade, why in storage_findings(DATA_ROLE, facts) if grade == "does not keep"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("base", BASES)
 def test_a_loop_is_judged_by_the_storage_that_its_file_is_on(made, base: str) -> None:
     keys, said = BASES[base]

@@ -58,6 +58,7 @@ def test_a_device_whose_flushes_a_former_user_has_switched_off_gets_them_again(s
     subprocess.run(["losetup", "-d", device], check=True)
 
 
+@pytest.mark.long
 def test_devices_that_others_detach_meanwhile_are_passed_over(scratch: Path) -> None:
     """sysfs answers ENODEV when a device loses its file between open(2) and read(2): once in about thirty times."""
     image = scratch / "image"

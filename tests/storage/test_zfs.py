@@ -152,6 +152,7 @@ def test_where_mounts_are_shared_as_systemd_has_them_nothing_of_the_host_is_unmo
     in_private_mounts(make_and_undo)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("keys", "exit_code", "said", "where"),
     [

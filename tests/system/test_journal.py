@@ -123,6 +123,7 @@ def test_two_runs_cannot_share_a_name(state_dir: Path) -> None:
     journal.close()
 
 
+@pytest.mark.long
 def test_a_torn_last_line_at_every_byte_loses_only_that_line(state_dir: Path) -> None:
     journal = Journal.create("r1", UNDO_HANDLERS)
     kept = journal.record(directory_step(state_dir / "a", journal))

@@ -299,6 +299,7 @@ def written(layout: ServerLayout) -> list[Path]:
     return [path for path in new if path.stat().st_size > 2**20]
 
 
+@pytest.mark.long
 def test_a_full_disk_is_reported_and_what_is_there_is_kept_until_there_is_room(
     scratch: Path, installations: dict[str, Installation], owner: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:

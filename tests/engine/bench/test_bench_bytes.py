@@ -160,6 +160,7 @@ def test_the_server_refuses_bytes_of_another_encoding(in_utf8: Programs, mode: b
     assert b'invalid byte sequence for encoding "UTF8": 0xe9 0x27 0x29' in ours.err
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "text",
     [

@@ -89,6 +89,7 @@ def test_report_is_by_type_and_the_conditions_hold(warehouse: Server, bench: Bot
     assert [f"deviation: {text}" in reported.out for text in of_tpcc["deviations"]].count(False) == 0
 
 
+@pytest.mark.long
 def test_mix_isolation_and_a_connection_for_each_transaction(bench: Both) -> None:
     words = [
         "-n",

@@ -328,6 +328,7 @@ def test_a_full_disk_says_so(own_server: Server, bulk: Bulk) -> None:
         small.rmdir()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["terminate", "SIGKILL", "immediate shutdown"])
 def test_sessions_that_end_are_errors(own_server: Server, bulk: Bulk, how: str) -> None:
     database = Database(own_server, "bulk")

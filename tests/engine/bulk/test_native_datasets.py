@@ -131,6 +131,7 @@ def test_every_acknowledged_update_has_written_its_rows(place: Place, load: Load
     assert (checks, result.totals.done > 0) == ([], True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("spec", "builtin", "planted", "evidence"),
     [

@@ -120,6 +120,7 @@ def test_numbers_resume_from_every_step(
     resume(own_server, place, spec, steps, server_too)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("spec", "step", "server_too"),
     [

@@ -201,6 +201,7 @@ def test_foreign_keys_hold_and_another_seed_has_other_rows(
         server.execute("DROP DATABASE tpcc_keys WITH (FORCE)")
 
 
+@pytest.mark.long
 def test_a_dataset_that_is_spoilt_while_it_is_loaded_is_refused(loaded: Place) -> None:
     """By a trigger of another user on the tables, for example; here the mark of the check is removed."""
     loaded.control.execute("DELETE FROM plinth_load WHERE step = 'conditions'")

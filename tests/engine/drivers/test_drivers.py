@@ -183,6 +183,7 @@ def test_a_lost_connection_ends_its_client_and_the_others_continue(here: Server,
     assert result.series[-1].t_ns + result.series[-1].length_ns > 900_000_000 and result.totals.done > 20
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("driver", ["psycopg", "sqlalchemy"])
 def test_a_session_that_is_terminated_is_replaced_where_that_is_asked_for(
     here: Server, begun: Begun, driver: Driver
@@ -282,6 +283,7 @@ def test_processes_end_with_whom_they_work_for(here: Server, begun: Begun) -> No
     wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in clients))
 
 
+@pytest.mark.long
 def test_who_cannot_connect_says_why(here: Server, begun: Begun) -> None:
     of = config(here, "SELECT 1;")
     gone = replace(of.connection, port=1)

@@ -441,6 +441,7 @@ def test_a_ledger_as_of_an_instant_knows_what_was_known_then(
     assert check.timeline.lost[-1] > 0, "the last bin ends at the power cut"
 
 
+@pytest.mark.long
 def test_a_full_place_of_the_ledger_ends_the_load_with_its_reason(server: Server, load: Load, full_place: Path) -> None:
     """1 MiB is there from the start; no commit is sent whose record finds no room behind it."""
     run = ledger_load(load, prepared(server), full_place, clients=1, threads=1, duration_s=600.0)

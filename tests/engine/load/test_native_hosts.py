@@ -83,6 +83,7 @@ def among(*servers: Server, more: str = "", user: str = "postgres") -> str:
     return f"host={hosts} port={ports} user={user} dbname=postgres connect_timeout=20 {more}"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("attrs", "order", "reached"),
     [

@@ -283,6 +283,7 @@ VARIED = {
 }
 
 
+@pytest.mark.long
 def test_rows_of_several_widths_are_those_of_copy_freeze(filled: FilledServer) -> None:
     server = filled.server
     tables = {
