@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from plinth.model.errors import MissingCapability, Refused, RunError, UsageError
@@ -164,35 +165,31 @@ def test_a_socket_directory_that_is_another_users(make_server: MakeServer, journ
 
 
 def test_a_server_that_does_not_answer_is_ended_and_that_is_said(
-    make_server: MakeServer, journal: Journal, monkeypatch: pytest.MonkeyPatch
+    make_server: MakeServer, journal: Journal, monkeypatch: pytest.MonkeyPatch, folder: Path, owner: Owner
 ) -> None:
-    monkeypatch.setattr(server_module, "STOP_TIMEOUT_S", 0.2)
-    monkeypatch.setattr(server_module, "IMMEDIATE", (signal.SIGQUIT, 0.2))
+    """A backend that waits for a program to send rows takes no signal but one that ends it at once, and a fast shutdown waits for it."""
+    monkeypatch.setattr(server_module, "STOP_TIMEOUT_S", 0.5)
     server = make_server()
     server.start({})
+    silent = folder / "silent"
+    os.mkfifo(silent)
+    os.chown(silent, owner.uid, owner.gid)
+    reading = threading.Event()
 
-    pid = server.postmaster_pid
-    assert pid is not None
-    pidfd, is_over = os.pidfd_open(pid), threading.Event()
-
-    def keep_stopped() -> None:
-        """Whoever ends a server continues it first: it is stopped again at once, next to any other load."""
-        if os.geteuid() == 0:
-            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))  # of this thread
-        with contextlib.suppress(ProcessLookupError):
-            while not is_over.wait(0.0005):
-                signal.pidfd_send_signal(pidfd, signal.SIGSTOP)
+    def copy() -> None:
+        with connect_unpinned(server.superuser_connection) as control, contextlib.suppress(psycopg.Error):
+            control.execute("CREATE TABLE t (c text)")
+            reading.set()
+            control.execute(f"COPY t FROM PROGRAM 'trap \"\" TERM; exec cat {silent}'".encode())
 
     with ThreadPoolExecutor(1) as pool:
-        stopping = pool.submit(keep_stopped)
-        try:
+        copying = pool.submit(copy)
+        assert reading.wait(30)
+        with silent.open("wb"):  # comes back when cat has opened it, too
             with pytest.raises(RunError, match="ended without a checkpoint"):
                 server.shutdown()
-        finally:
-            is_over.set()
-        stopping.result()
-    os.close(pidfd)
-    assert serving(server.layout.data_directory) == []
+            assert serving(server.layout.data_directory) == []
+        copying.result()
     assert journal.entries == ()
 
 

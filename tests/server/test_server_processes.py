@@ -131,7 +131,7 @@ def test_a_paused_server_does_nothing_until_it_is_continued(server: Path) -> Non
     assert {stat_fields(Path(f"/proc/{pid}"))[STATE] for pid in pids} == {"T"}
     continue_processes(server)
     assert not any(stat_fields(Path(f"/proc/{pid}"))[STATE] == "T" for pid in pids)
-    assert serving(server) == pids
+    assert set(pids) <= set(serving(server)), "and it may have started others"
 
 
 def test_a_paused_server_shuts_down_when_it_is_asked_to(server: Path) -> None:
