@@ -41,7 +41,7 @@ case $which in
   long) chosen=(-m long) ;;
   quick)
     alone=() waiting=(tests/e2e/test_run.py)
-    working=(tests/analyse tests/bundle tests/doctor tests/documents tests/experiment tests/plan tests/report tests/workload tests/test_*.py)
+    working=(tests/analyse tests/bundle tests/doctor tests/experiment tests/plan tests/test_*.py)
     ;;
 esac
 # What failed is kept for each part. Signals and environment of tests: tests/support/surroundings.py.
